@@ -103,6 +103,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/host/reload': ['record', 'mount', 'start'],
   'plugins/api/slots/record': [],
   'plugins/api/slots/log': ['record', 'ref.ts'],
+  'plugins/v1/responses/kept': ['dialect.ts', 'errors.ts', 'ids.ts', 'schemas.ts'],
   'plugins/services/pull/file': ['errors.ts'],
   'plugins/services/pull/engine': ['file', 'errors.ts', 'pull-work.ts', 'ref.ts'],
   'plugins/services/pull/hub': ['file', 'errors.ts', 'pull-run.ts', 'pull-work.ts', 'record.ts', 'ref.ts', 'settings.ts'],
@@ -337,7 +338,9 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/dispatch/answer/event-edits.ts': 'shown',
   'plugins/v1/omni/plain-answer.ts': 'shown',
   'plugins/v1/over-messages/ref.ts': 'shown',
-  'plugins/v1/responses/over-chat.ts': 'shown'
+  'plugins/v1/responses/over-chat.ts': 'shown',
+  'plugins/v1/responses/answering.ts': 'stored',
+  'plugins/v1/responses/kept/kept-file.ts': 'compared'
 }
 
 t.test('the wall clock is read where times are shown or stored, and measures nothing', async t => {

@@ -26,6 +26,7 @@ import { gatewaysOf, VIA_HEADER } from './requests/loop-guard.js'
 import type { RequestHistory } from './requests/request-history.js'
 import type { Asked, Prepared } from './call/prepared.js'
 import { bodyError, missingModel } from './route/resolution-errors.js'
+import { TappedSink } from './answer/tapped-sink.js'
 import { tellLoading } from './answer/loading-notes.js'
 import { OtherSurface } from './call/other-surface.js'
 import { ModelLookup } from './route/model-lookup.js'
@@ -252,6 +253,7 @@ export class GatewayDispatcher implements DispatchService {
         prepared.giveUp(error)
       }
     }
+    if (options.tap !== undefined) prepared.sink = new TappedSink(sink, options.tap, () => prepared.upstream, this.#deps.log)
     this.active.add(prepared)
     return prepared
   }

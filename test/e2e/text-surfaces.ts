@@ -247,6 +247,30 @@ export async function speaksResponses (t: Test, url: string): Promise<void> {
   t.ok(await pending instanceof APIUserAbortError)
 }
 
+/** A conversation of the Responses API that goes on from what is kept, and one in the background. */
+export async function keepsResponses (t: Test, url: string): Promise<void> {
+  const { responses } = openai(url)
+  const embed = { type: 'function' as const, name: 'embed_text', parameters: { type: 'object' }, strict: false }
+  const order = { model: 'caller', tools: [embed], temperature: 0 }
+  const first = await responses.create({ ...order, input: 'Who are you?' })
+  const call = first.output.find(item => item.type === 'function_call')!
+  const result = { type: 'function_call_output' as const, call_id: call.call_id, output: 'done' }
+  const second = await responses.stream({ ...order, input: [result], previous_response_id: first.id }).finalResponse()
+  t.ok(second.usage!.input_tokens > first.usage!.input_tokens, 'the engine read what came before')
+  t.match(await responses.retrieve(second.id), { id: second.id, previous_response_id: first.id, status: 'completed' })
+  const items: string[] = []
+  for await (const { type } of responses.inputItems.list(second.id, { order: 'asc', limit: 1 })) items.push(type)
+  t.strictSame([items[0], items.at(-1)], ['message', 'function_call_output'])
+  const queued = await responses.create({ model: 'endless', input: 'x', background: true, max_output_tokens: 1_000_000 })
+  t.equal((await responses.retrieve(queued.id)).status, 'in_progress')
+  t.equal((await responses.cancel(queued.id)).status, 'cancelled')
+  let made = await responses.create({ model: 'agent', input: 'Who are you?', background: true })
+  while (made.status === 'queued' || made.status === 'in_progress') made = await responses.retrieve(made.id)
+  t.strictSame([made.status, made.output_text], ['completed', demoSentence])
+  await responses.delete(first.id)
+  t.match(await responses.retrieve(first.id).catch((error: unknown) => error), { status: 404, code: 'responses.not_found' })
+}
+
 /** A schema, asked for in the words of the Responses API. */
 export async function respondsInShape (t: Test, url: string): Promise<void> {
   const format = { type: 'json_schema' as const, name: 'state', schema: shape, strict: true }

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { wavOf } from '../plugins/providers/audio/sound.js'
 import { hears, listsAudioModels, listsVoices, paints, speaks } from './media-surfaces.js'
 import {
-  anthropic, callsTools, chats, completes, countsTokens, keepsToShape, openai, recalls, refusesForGood, reranks,
+  anthropic, callsTools, chats, completes, countsTokens, keepsResponses, keepsToShape, openai, recalls, refusesForGood, reranks,
   respondsInShape, speaksMessages, speaksResponses, usesTools
 } from './text-surfaces.js'
 
@@ -34,6 +34,10 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'POST /v1/rerank': rerank('/rerank'),
   'POST /v1/rerankings': rerank('/rerankings'),
   'POST /v1/responses': { works: [speaksResponses, respondsInShape], ask: (url, model) => openai(url).responses.create({ model, input: 'x' }) },
+  'GET /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.retrieve(id) },
+  'DELETE /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.delete(id) },
+  'GET /v1/responses/:id/input_items': { works: [keepsResponses], ask: (url, id) => openai(url).responses.inputItems.list(id) },
+  'POST /v1/responses/:id/cancel': { works: [keepsResponses], ask: null },
   'POST /v1/messages': { works: [speaksMessages], ask: (url, model) => anthropic(url).messages.create({ model, max_tokens: 5, messages }) },
   'POST /v1/messages/count_tokens': { works: [countsTokens], ask: (url, model) => anthropic(url).messages.countTokens({ model, messages }) },
   'POST /v1/audio/speech': { works: [speaks], ask: (url, model) => openai(url).audio.speech.create({ model, input: 'x', voice: 'alloy' }) },

@@ -54,6 +54,27 @@ export interface ForwardOptions {
   readonly dialect?: WireDialect
   /** What to do where a request leads to a slot or upstream that does not speak the surface. Absent: it is refused. */
   readonly otherwise?: Otherwise
+  /** Sees the answer on its way out. */
+  readonly tap?: AnswerTap
+}
+
+/**
+ * Sees an answer as its reader gets it, each part before the reader does: what it has done when `end` returns is done before the
+ * reader knows that the answer is complete. An answer that fails, or whose reader leaves, has no end. Waits for nothing; what it
+ * throws is logged and ends it, and the answer goes on.
+ */
+export interface AnswerTap {
+  head (head: AnswerTapHead): void
+  /** The bytes are the answer's own and may be used again after the call. */
+  data (chunk: Buffer): void
+  end (): void
+}
+
+export interface AnswerTapHead {
+  readonly status: number
+  readonly isEventStream: boolean
+  /** The upstream whose own words these are; null for those of a slot, and where the answer was made another way. */
+  readonly upstream: string | null
 }
 
 /**

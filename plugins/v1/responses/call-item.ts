@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import type { ClientTool } from './chat-tools.js'
+import { newId } from './ids.js'
 
 interface CallEvent {
   readonly event: string
@@ -19,7 +19,7 @@ export class CallItem {
     this.index = index
     this.#callId = callId
     this.#tool = tool
-    this.#id = `${tool.isCustom ? 'ctc' : 'fc'}_${randomUUID().replaceAll('-', '')}`
+    this.#id = newId(tool.isCustom ? 'ctc' : 'fc')
   }
 
   /** What a piece of its arguments is told with; null for a tool whose text stands inside the JSON that the model writes. */

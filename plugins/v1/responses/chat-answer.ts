@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { svcError, type SvcError } from 'svc-gateway/plugin'
 import { NO_USAGE, type AnswerWriter, type ChatEnd, type ChatUsage } from '../over-chat/ref.js'
 import { CallItem } from './call-item.js'
 import { sealed } from './chat-messages.js'
 import type { ChatRequest } from './chat-request.js'
+import { newId } from './ids.js'
 
 /** What is kept of an answer at most, in characters: its last events repeat it, and no real one comes near. */
 const MOST_KEPT = 32 * 1024 * 1024
@@ -176,10 +176,6 @@ export class ResponseWriter implements AnswerWriter {
   #event (type: string, members: string): void {
     if (this.#request.stream) this.#out += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${members}}\n\n`
   }
-}
-
-export function newId (kind: string): string {
-  return `${kind}_${randomUUID().replaceAll('-', '')}`
 }
 
 function partOf ({ kind, text, logprobs }: TextItem): string {

@@ -15,6 +15,14 @@ export interface ChatRequest {
   readonly warnings: readonly string[]
 }
 
+/** How the request stands to what is kept. */
+export interface Standing {
+  /** Whether it is kept unless it says otherwise. */
+  readonly keeps: boolean
+  /** Id of the response whose items stand in front of its own. */
+  readonly previous: string | null
+}
+
 /** Keys that are said in another way, or mean nothing to an engine. Any other key passes as it is. */
 const ownKeys: ReadonlySet<string> = new Set([
   'model', 'input', 'instructions', 'max_output_tokens', 'max_tool_calls', 'tools', 'tool_choice', 'text', 'reasoning', 'include',
@@ -27,7 +35,7 @@ const ownKeys: ReadonlySet<string> = new Set([
  * A request of the Responses API in the words of chat completions. Throws `validation.invalid` for what they have no words for.
  * @param slot that will serve it; null for an upstream
  */
-export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatRequest {
+export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing: Standing): ChatRequest {
   refuseMembers(asked)
   const warnings: string[] = []
   const messages = new ChatMessages(slot !== null, warnings)
@@ -55,7 +63,7 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatReq
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
     tools,
-    echo: echoOf(asked),
+    echo: echoOf(asked, standing),
     stream,
     sealsThoughts: include.includes('reasoning.encrypted_content'),
     warnings
@@ -89,7 +97,8 @@ function reasoning (asked: unknown, slot: NamedSlotConfig | null): object {
   }
 }
 
-function echoOf (asked: Json): Record<string, unknown> {
+/** What a response repeats of its request. */
+export function echoOf (asked: Json, { keeps, previous }: Standing): Record<string, unknown> {
   const { effort = null, summary = null } = isObject(asked.reasoning) ? asked.reasoning : {} as Json
   const text = isObject(asked.text) ? asked.text : {}
   return {
@@ -98,10 +107,10 @@ function echoOf (asked: Json): Record<string, unknown> {
     max_tool_calls: null,
     metadata: asked.metadata ?? {},
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
-    previous_response_id: asked.previous_response_id ?? null,
+    previous_response_id: previous,
     reasoning: { effort, summary },
     service_tier: 'default',
-    store: false,
+    store: keeps && asked.store !== false,
     temperature: asked.temperature ?? 1,
     text: { ...text, format: text.format ?? { type: 'text' } },
     tool_choice: asked.tool_choice ?? 'auto',

@@ -1,38 +1,40 @@
-import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
-import { z } from 'zod'
+import { join } from 'node:path'
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { Answering } from './answering.js'
 import { responsesDialect } from './dialect.js'
-import { responsesOverChat } from './over-chat.js'
+import { BackgroundResponses } from './kept/background.js'
+import { responsesError } from './errors.js'
+import { KeptFile } from './kept/kept-file.js'
+import { KeptResponses } from './kept/kept-responses.js'
+import { keptRoutes, type Kept } from './kept/routes.js'
+import { keepingSchema } from './kept/settings.js'
+import { responsesAnswerSchema, responsesBodySchema } from './schemas.js'
 
-const responsesBodySchema = z.looseObject({
-  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', minLength: 1 }),
-  input: z.union([z.string(), z.array(z.looseObject({}))]),
-  instructions: z.string().nullish(),
-  stream: z.boolean().nullish()
-})
-
-/** What engines answer; it is documented and passed on as it comes. */
-const responsesAnswerSchema = z.looseObject({
-  id: z.string(),
-  object: z.literal('response'),
-  created_at: z.number().meta({ description: 'Epoch seconds' }),
-  model: z.string(),
-  status: z.string(),
-  output: z.array(z.looseObject({ type: z.string() })),
-  usage: z.looseObject({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() }).nullish()
-})
+const FILE = 'responses.db'
 
 /**
  * The Responses API. Where the slot's engine or the upstream speaks it, bytes pass both ways, streams included; everything
- * else is asked for a chat completion (over-chat.ts).
+ * else is asked for a chat completion (over-chat.ts). What was answered is kept for requests that go on from it (kept/).
  */
 export default definePlugin({
   name: 'v1-responses',
   kind: 'routes',
   apiVersion: 1,
-  requires: { clock: core.clock, dispatch: core.dispatch },
+  errors: responsesError,
+  configSchema: keepingSchema,
+  requires: { clock: core.clock, config: core.config, dispatch: core.dispatch },
+  databases: [{ path: ({ own }) => join(own, FILE), upgrade: async path => (await KeptResponses.open(path, NO_LIMITS)).close() }],
   register (ctx) {
-    const { clock, dispatch } = ctx.services
-    const otherwise = responsesOverChat(dispatch, clock)
+    const { config: settings, log } = ctx
+    const { clock, config, dispatch } = ctx.services
+    const file = new KeptFile(join(ctx.stateDir, FILE), settings, clock, log)
+    let background: BackgroundResponses | null = null
+    const open = async (): Promise<Kept> => {
+      if (!settings.store) throw responsesError('responses.not_found', 'responses are not kept here: [plugins.config.v1-responses] store is off')
+      const store = await file.open()
+      return { store, background: background ??= new BackgroundResponses(dispatch, store, log) }
+    }
+    const answering = new Answering({ clock, config, dispatch, log, file: settings.store ? file : null, open })
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/responses',
@@ -46,15 +48,15 @@ export default definePlugin({
       example: { model: 'agent', input: 'Say hello' },
       bodyKind: 'buffer',
       dialect: responsesDialect,
-      handler: call => dispatch.forward(call, {
-        surface: 'responses', path: '/responses', dialect: responsesDialect, edit: thinkingDefault, otherwise
-      })
+      handler: call => answering.answer(call)
     }))
+    for (const route of keptRoutes(open)) ctx.addRoute(route)
+    ctx.onStart(() => file.start())
+    ctx.onStop(async () => {
+      background?.stop()
+      await file.close()
+    })
   }
 })
 
-/** A slot's reasoning default, for requests that do not speak of `reasoning`. Pure. */
-function thinkingDefault (body: JsonBody, slot: NamedSlotConfig | null): BodyEdits | null {
-  if (slot === null || slot.enable_thinking === null || body.has('reasoning')) return null
-  return { add: { chat_template_kwargs: { enable_thinking: slot.enable_thinking } } }
-}
+const NO_LIMITS = { days: Infinity, responses: Infinity, bytes: Infinity }

@@ -1,0 +1,44 @@
+import type { AnswerTap, Logger } from '../../contract/index.js'
+import type { ReaderSink } from './answer-sink.js'
+import { isEventStream } from './headers.js'
+import { PassingSink } from './passing-sink.js'
+
+/** Lets a route see an answer before its reader does (contract `ForwardOptions.tap`). */
+export class TappedSink extends PassingSink {
+  #tap: AnswerTap | null
+  readonly #upstream: () => string | null
+  readonly #log: Logger
+
+  constructor (sink: ReaderSink, tap: AnswerTap, upstream: () => string | null, log: Logger) {
+    super(sink)
+    this.#tap = tap
+    this.#upstream = upstream
+    this.#log = log
+  }
+
+  override head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
+    this.#told(tap => tap.head({ status, isEventStream: isEventStream(rawHeaders), upstream: this.#upstream() }))
+    this.sink.head(status, rawHeaders)
+  }
+
+  override data (chunk: Buffer): boolean {
+    this.#told(tap => tap.data(chunk))
+    return this.sink.data(chunk)
+  }
+
+  override end (): void {
+    this.#told(tap => tap.end())
+    this.sink.end()
+  }
+
+  /** A tap that fails is no reason to keep the answer from its reader. */
+  #told (tell: (tap: AnswerTap) => void): void {
+    if (this.#tap === null || this.sink.done) return
+    try {
+      tell(this.#tap)
+    } catch (error) {
+      this.#tap = null
+      this.#log.error({ err: error }, 'what goes along with an answer has failed; the answer itself goes on')
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import {
+  messageOf, type BodyEdits, type Clock, type ConfigService, type DispatchService, type ForwardOptions, type handled,
+  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall
+} from 'svc-gateway/plugin'
+import { bodyObject, malformed, textOr, type Json } from '../over-chat/ref.js'
+import { echoOf, type Standing } from './chat-request.js'
+import { responsesDialect } from './dialect.js'
+import { newId } from './ids.js'
+import { continued, mayContinue, type Continued } from './kept/continued.js'
+import { inputItems } from './kept/items.js'
+import { Keeper, type OwnPart } from './kept/keeper.js'
+import type { KeptFile } from './kept/kept-file.js'
+import type { KeptResponses } from './kept/kept-responses.js'
+import type { Kept } from './kept/routes.js'
+import { responsesOverChat } from './over-chat.js'
+
+type Call = RouteCall<unknown, unknown, Buffer>
+
+/** What a request that is kept has at most, in bytes: it is read and written in one go. */
+const MOST_KEPT_BYTES = 16 * 1024 * 1024
+
+export interface AnsweringDeps {
+  readonly clock: Clock
+  readonly config: ConfigService
+  readonly dispatch: DispatchService
+  readonly log: Logger
+  /** Null where nothing is kept. */
+  readonly file: KeptFile | null
+  readonly open: () => Promise<Kept>
+}
+
+/** Answers requests for a response: what is kept goes before them, and what is made of them is kept. */
+export class Answering {
+  readonly #deps: AnsweringDeps
+  readonly #overChat: (standing: Standing) => Otherwise
+
+  constructor (deps: AnsweringDeps) {
+    this.#deps = deps
+    this.#overChat = responsesOverChat(deps.dispatch, deps.clock)
+  }
+
+  answer (call: Call): typeof handled | Promise<unknown> {
+    const { file } = this.#deps
+    if (file === null) return this.#forward(call, { keeps: false, previous: null })
+    const mayStand = mayContinue(call.body)
+    if (!mayStand && !keepsFrom(call)) return this.#forward(call, { keeps: false, previous: null })
+    const { opened } = file
+    if (!mayStand && opened !== null) return this.#kept(call, opened)
+    return this.#opened(call, mayStand)
+  }
+
+  async #opened (call: Call, mayStand: boolean): Promise<unknown> {
+    const { dispatch, config, open, log } = this.#deps
+    if (!mayStand) {
+      try {
+        return this.#kept(call, (await open()).store)
+      } catch (error) {
+        // an answer that cannot be kept is still an answer
+        log.error({ error: messageOf(error) }, 'a response is not kept')
+        return this.#forward(call, { keeps: false, previous: null })
+      }
+    }
+    const asked = bodyObject(call.body)
+    const kept = await open()
+    const target = typeof asked.model === 'string' ? dispatch.target(asked.model.trim(), 'responses') : null
+    const next = continued(asked, kept.store, target, config.snapshot.svc.server.v1_body_limit_bytes)
+    const keeps = keepsFrom(call)
+    if (asked.background === true) return this.#inBackground(call, asked, next, kept)
+    const own = keeps ? next.own : { ...next.own, isKept: false }
+    return this.#kept(next.body === null ? call : withBody(call, next.body), kept.store, own)
+  }
+
+  #kept (call: Call, store: KeptResponses, own?: OwnPart): typeof handled {
+    const { clock } = this.#deps
+    const tap = new Keeper(store, () => clock.now(), () => own ?? ownPart(call.body))
+    return this.#forward(call, { keeps: own?.isKept !== false, previous: own?.previous ?? null }, tap)
+  }
+
+  #forward (call: Call, standing: Standing, tap?: Keeper): typeof handled {
+    const options = { ...this.#options(standing), dialect: responsesDialect }
+    return this.#deps.dispatch.forward(call, tap === undefined ? options : { ...options, tap })
+  }
+
+  #options (standing: Standing): ForwardOptions {
+    return { surface: 'responses', path: '/responses', edit: thinkingDefault, otherwise: this.#overChat(standing) }
+  }
+
+  #inBackground (call: Call, asked: Json, { own, body }: Continued, { background }: Kept): Json {
+    const { clock } = this.#deps
+    if (asked.stream === true) throw malformed('stream', 'cannot be had together with background: ask for the response until it is complete')
+    if (!own.isKept || !keepsFrom(call)) throw malformed('background', 'needs a response that is kept: leave store out, or set it to true')
+    const standing = { keeps: true, previous: own.previous }
+    const now = clock.now()
+    const queued = {
+      id: newId('resp'), object: 'response', created_at: Math.floor(now / 1000), status: 'queued', background: true,
+      error: null, incomplete_details: null, ...echoOf(asked, standing), model: textOr(asked.model, ''), output: [], usage: null
+    }
+    const { background: _, stream: __, ...request } = body === null ? asked : bodyObject(body)
+    const { 'x-svc-priority': priority } = call.request.headers
+    background.start({
+      queued,
+      own,
+      call: {
+        ...this.#options(standing),
+        body: Buffer.from(JSON.stringify(request)),
+        requestId: call.requestId,
+        origin: call.request.headers,
+        ...priority === 'low' || priority === 'normal' ? { priority } : {}
+      }
+    }, now)
+    return queued
+  }
+}
+
+/** False for who works in private, and for what is too large to be written while others wait. */
+function keepsFrom ({ body, request }: Call): boolean {
+  return body.length <= MOST_KEPT_BYTES && !isYes(request.headers['x-svc-private'])
+}
+
+function isYes (header: string | string[] | undefined): boolean {
+  return typeof header === 'string' && /^(?:1|true|yes|on)$/i.test(header.trim())
+}
+
+function ownPart (body: Buffer): OwnPart {
+  const { store, input } = bodyObject(body)
+  return { isKept: store !== false, input: inputItems(input), previous: null }
+}
+
+function withBody (call: Call, body: Buffer): Call {
+  const { params, query, requestId, actor, log, request, reply } = call
+  return { params, query, body, requestId, actor, log, request, reply, get signal () { return call.signal } }
+}
+
+/** A slot's reasoning default, for requests that do not speak of `reasoning`. Pure. */
+function thinkingDefault (body: JsonBody, slot: NamedSlotConfig | null): BodyEdits | null {
+  if (slot === null || slot.enable_thinking === null || body.has('reasoning')) return null
+  return { add: { chat_template_kwargs: { enable_thinking: slot.enable_thinking } } }
+}

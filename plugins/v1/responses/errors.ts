@@ -1,0 +1,10 @@
+import { defineErrors } from 'svc-gateway/plugin'
+
+export const responsesError = defineErrors('responses', {
+  not_found: { status: 404, when: 'no response is kept under this id' },
+  context_lost: { status: 400, when: 'a response builds on one that was deleted' },
+  too_long: { status: 400, when: 'what is kept of a conversation leaves no room for another response' },
+  not_background: { status: 400, when: 'a response that was not made in the background is to be cancelled' },
+  busy: { status: 503, heals: true, when: 'as many responses as may be are being made in the background' },
+  store_failed: { status: 500, when: 'the database of kept responses cannot be used' }
+})

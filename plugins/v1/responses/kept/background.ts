@@ -1,0 +1,111 @@
+import { isSvcError, messageOf, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
+import { readAll } from '../../omni/ref.js'
+import { isObject, type Json } from '../../over-chat/ref.js'
+import { responsesError } from '../errors.js'
+import type { OwnPart } from './keeper.js'
+import type { KeptResponses } from './kept-responses.js'
+
+const MOST_RUNNING = 64
+const MOST_BYTES = 256 * 1024 * 1024
+const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+
+export interface BackgroundTask {
+  /** The response as it is before anything has been done. */
+  readonly queued: Json
+  readonly own: OwnPart
+  /** What makes it: a request for a whole response. */
+  readonly call: Omit<PluginCall, 'signal'>
+}
+
+interface Running {
+  readonly controller: AbortController
+  readonly queued: Json
+  readonly bytes: number
+}
+
+/** Responses that are made while their clients do not wait. They end with the gateway, as failed. */
+export class BackgroundResponses {
+  readonly #dispatch: DispatchService
+  readonly #store: KeptResponses
+  readonly #log: Logger
+  readonly #running = new Map<string, Running>()
+
+  constructor (dispatch: DispatchService, store: KeptResponses, log: Logger) {
+    this.#dispatch = dispatch
+    this.#store = store
+    this.#log = log
+  }
+
+  /** It is on the disk when this returns. Throws `responses.busy`. @param now epoch milliseconds */
+  start ({ queued, own, call }: BackgroundTask, now: number): void {
+    const bytes = call.body.length
+    const held = [...this.#running.values()].reduce((sum, running) => sum + running.bytes, bytes)
+    if (this.#running.size >= MOST_RUNNING || held > MOST_BYTES) {
+      throw responsesError('responses.busy', `${this.#running.size} responses are being made in the background; ask again when one of them is over`)
+    }
+    const id = String(queued.id)
+    this.#store.add({ id, previous: own.previous, input: own.input, response: queued, isOpen: true }, now)
+    const controller = new AbortController()
+    this.#running.set(id, { controller, queued, bytes })
+    void this.#run(id, queued, { ...call, signal: controller.signal })
+  }
+
+  isRunning (id: string): boolean {
+    return this.#running.has(id)
+  }
+
+  /** Ends one that is being made; nothing happens where it is over. */
+  cancel (id: string): void {
+    const running = this.#running.get(id)
+    if (running !== undefined) this.#end(id, { ...running.queued, status: 'cancelled' }, new Error('it was cancelled'))
+  }
+
+  stop (): void {
+    for (const [id, { queued }] of this.#running) this.#end(id, failed(queued, 'the gateway stopped while it was being made'), new Error('the gateway stops'))
+  }
+
+  #end (id: string, response: Json, reason: Error): void {
+    const running = this.#running.get(id)!
+    this.#running.delete(id)
+    this.#finish(id, response)
+    running.controller.abort(reason)
+  }
+
+  async #run (id: string, queued: Json, call: PluginCall): Promise<void> {
+    const made = await this.#made(queued, call)
+    if (!this.#running.delete(id)) return
+    this.#finish(id, made)
+  }
+
+  async #made (queued: Json, call: PluginCall): Promise<Json> {
+    try {
+      const answer = await this.#dispatch.call(call)
+      const said = JSON.parse((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')) as unknown
+      if (answer.status !== 200 || !isObject(said)) return failed(queued, refusalIn(said) ?? `the engine answered with status ${answer.status}`)
+      const { id, created_at: at, background, store, previous_response_id: previous } = queued
+      return { ...queued, ...said, id, created_at: at, background, store, previous_response_id: previous }
+    } catch (error) {
+      if (!isSvcError(error) && !call.signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
+      return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is no response')
+    }
+  }
+
+  #finish (id: string, response: Json): void {
+    try {
+      this.#store.finish(id, response)
+    } catch (error) {
+      this.#log.error({ error: messageOf(error) }, `response '${id}' could not be kept`)
+    }
+  }
+}
+
+function failed (queued: Json, message: string): Json {
+  return { ...queued, status: 'failed', error: { code: 'server_error', message } }
+}
+
+function refusalIn (said: unknown): string | null {
+  if (!isObject(said)) return null
+  const { error } = said
+  const message = isObject(error) ? error.message : error
+  return typeof message === 'string' ? message.slice(0, 2000) : null
+}

@@ -1,0 +1,58 @@
+import { svcError, type DispatchTarget } from 'svc-gateway/plugin'
+import { malformed, stringIn, type Json } from '../../over-chat/ref.js'
+import { inputItems, referenceOf, sentItem } from './items.js'
+import type { OwnPart } from './keeper.js'
+import type { KeptResponses } from './kept-responses.js'
+
+/** A request that stands on kept items, with these in it. */
+export interface Continued {
+  /** Null where it stands on nothing that is kept here. */
+  readonly body: Buffer | null
+  readonly own: OwnPart
+}
+
+/** Whether a request may have to do with kept responses: it is looked at whole only then. */
+export function mayContinue (body: Buffer): boolean {
+  return body.includes('"previous_response_id"') || body.includes('"item_reference"') || body.includes('"background"')
+}
+
+/**
+ * Puts the items of the response that a request goes on from in front of its own, and kept items in place of references to them.
+ * Ids that are not kept here are left for an upstream, which may know them, and refused where a slot would serve the request.
+ * @param target who would serve it; null where that is not known, or where it does not speak the API
+ * @param mostBytes of the request that is made
+ * @throws `validation.invalid`, `request.too_large`, `responses.context_lost`, `responses.too_long`
+ */
+export function continued (asked: Json, store: KeptResponses, target: DispatchTarget | null, mostBytes: number): Continued {
+  const { previous_response_id: asks, ...rest } = asked
+  const from = asks == null ? null : stringIn(asks, 'previous_response_id')
+  const context = from === null ? undefined : store.context(from)
+  const isSlots = target !== null && target.slot !== null
+  if (from !== null && context === undefined && isSlots) throw unknown('previous_response_id')
+  const passed = (item: Json): Json[] => sentItem(item, target !== null && target.upstream !== null)
+  const parts = listOf(asked.input).map((item, i) => {
+    const id = referenceOf(item)
+    const found = id === null ? undefined : store.output(id)
+    if (id !== null && found === undefined && isSlots) throw unknown(`input.${i}.id`)
+    return found === undefined ? { item, isKept: false, sent: [item] } : { item: found, isKept: true, sent: passed(found) }
+  })
+  const previous = context === undefined ? null : from
+  const own = { isKept: asked.store !== false, input: inputItems(parts.map(({ item }) => item)), previous }
+  if (context === undefined && !parts.some(({ isKept }) => isKept)) return { body: null, own }
+  const input = [...(context ?? []).flatMap(passed), ...parts.flatMap(({ sent }) => sent)]
+  const body = Buffer.from(JSON.stringify({ ...context === undefined ? asked : rest, input }))
+  if (body.length > mostBytes) {
+    throw svcError('request.too_large', `with what stands before it the request has ${body.length} bytes, and ${mostBytes} are allowed; start a new conversation`)
+  }
+  if (previous !== null) store.assertRoom(previous, body.length)
+  return { body, own }
+}
+
+function listOf (input: unknown): readonly unknown[] {
+  if (input == null) return []
+  return Array.isArray(input) ? input : [{ role: 'user', content: input }]
+}
+
+function unknown (at: string): Error {
+  return malformed(at, 'is not kept here: it was deleted or is too old, never was kept, or is kept elsewhere; send the whole conversation as `input`')
+}

@@ -1,0 +1,56 @@
+import type { AnswerTap, AnswerTapHead } from 'svc-gateway/plugin'
+import type { Json } from '../../over-chat/ref.js'
+import { isUnguessable } from '../ids.js'
+import { AnswerReader } from './answer-reader.js'
+import type { KeptResponses } from './kept-responses.js'
+
+/** What a request brought, as far as it is kept. */
+export interface OwnPart {
+  /** False where it asked not to be kept. */
+  readonly isKept: boolean
+  readonly input: readonly Json[]
+  readonly previous: string | null
+}
+
+/**
+ * Keeps the response to a request, before its client knows that it is complete. What an upstream answers in its own words is kept
+ * there. A response under an id that could be guessed is not kept, and the first of two under one id stays.
+ */
+export class Keeper implements AnswerTap {
+  readonly #store: KeptResponses
+  readonly #now: () => number
+  readonly #own: () => OwnPart
+  #reader: AnswerReader | null = null
+
+  /** @param own asked when there is something to keep: most requests need not be read for it */
+  constructor (store: KeptResponses, now: () => number, own: () => OwnPart) {
+    this.#store = store
+    this.#now = now
+    this.#own = own
+  }
+
+  head ({ status, isEventStream, upstream }: AnswerTapHead): void {
+    if (status === 200 && upstream === null) this.#reader = new AnswerReader(isEventStream)
+  }
+
+  data (chunk: Buffer): void {
+    this.#reader?.push(chunk)
+    this.#keep()
+  }
+
+  end (): void {
+    this.#reader?.end()
+    this.#keep()
+  }
+
+  #keep (): void {
+    const response = this.#reader?.response ?? null
+    if (response === null) return
+    this.#reader = null
+    const { id } = response
+    if (!isUnguessable(id)) return
+    const { isKept, input, previous } = this.#own()
+    if (!isKept) return
+    this.#store.add({ id, previous, input, response: { ...response, store: true, previous_response_id: previous } }, this.#now())
+  }
+}

@@ -1,0 +1,222 @@
+import { messageOf, openSqlFile, type SqlFile } from 'svc-gateway/plugin'
+import { isObject, type Json } from '../../over-chat/ref.js'
+import { isUnguessable } from '../ids.js'
+import { responsesError } from '../errors.js'
+
+const FORM = `
+CREATE TABLE threads (
+  thread INTEGER PRIMARY KEY AUTOINCREMENT, used INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, responses INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX threads_used ON threads (used);
+CREATE TABLE responses (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, previous TEXT, bytes INTEGER NOT NULL,
+  thread INTEGER NOT NULL REFERENCES threads (thread) ON DELETE CASCADE,
+  is_open INTEGER NOT NULL, response TEXT NOT NULL
+) STRICT;
+CREATE INDEX responses_thread ON responses (thread);
+CREATE INDEX responses_open ON responses (seq) WHERE is_open = 1;
+CREATE TABLE items (
+  response INTEGER NOT NULL REFERENCES responses (seq) ON DELETE CASCADE, place INTEGER NOT NULL, id TEXT NOT NULL,
+  is_output INTEGER NOT NULL, item TEXT NOT NULL, PRIMARY KEY (response, place)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX items_output ON items (id) WHERE is_output = 1;
+`
+
+const CHAIN = `WITH RECURSIVE chain (seq, previous, depth) AS (
+  SELECT seq, previous, 0 FROM responses WHERE id = ?
+  UNION ALL SELECT earlier.seq, earlier.previous, depth + 1 FROM responses AS earlier JOIN chain ON earlier.id = chain.previous
+) SELECT seq, previous FROM chain ORDER BY depth`
+
+const DAY_MS = 86_400_000
+
+export interface KeptLimits {
+  readonly days: number
+  readonly responses: number
+  readonly bytes: number
+}
+
+export interface NewResponse {
+  readonly id: string
+  /** Id of the response that it goes on from. */
+  readonly previous: string | null
+  /** What its request brought of its own. */
+  readonly input: readonly Json[]
+  readonly response: Json
+  /** It is still being made. */
+  readonly isOpen?: boolean
+}
+
+interface Row {
+  readonly seq: number
+  readonly thread: number
+  readonly bytes: number
+  readonly response: string
+}
+
+/**
+ * Responses in a database of their own. Each has the items that it added; what it was made of are those of all before it. Such a
+ * tree of responses is a thread, which goes as a whole: half a conversation is of no use.
+ */
+export class KeptResponses {
+  readonly #file: SqlFile
+  readonly #limits: KeptLimits
+
+  private constructor (file: SqlFile, limits: KeptLimits) {
+    this.#file = file
+    this.#limits = limits
+  }
+
+  /** Rejects with `responses.store_failed`. */
+  static async open (path: string, limits: KeptLimits): Promise<KeptResponses> {
+    try {
+      return new KeptResponses(await openSqlFile({ path, form: [FORM], durability: 'normal', pragmas: ['secure_delete = ON'] }), limits)
+    } catch (error) {
+      throw responsesError('responses.store_failed', `${path} cannot be opened: ${messageOf(error)}`, { cause: error })
+    }
+  }
+
+  close (): void {
+    this.#file.close()
+  }
+
+  /** On the disk when it returns. False for an id that is taken. @param now epoch milliseconds */
+  add ({ id, previous, input, response, isOpen = false }: NewResponse, now: number): boolean {
+    return this.#file.transaction(() => {
+      if (this.#row(id) !== undefined) return false
+      const before = previous === null ? undefined : this.#row(previous)
+      const thread = before?.thread ?? this.#file.run('INSERT INTO threads (used) VALUES (?)', [now]).rowid
+      const { text, output } = apart(response)
+      const items = [...input.map(item => ({ item, isOutput: 0 })), ...output.map(item => ({ item, isOutput: 1 }))]
+      const { rowid } = this.#file.run(
+        'INSERT INTO responses (id, previous, bytes, thread, is_open, response) VALUES (?, ?, 0, ?, ?, ?)',
+        [id, previous, thread, isOpen ? 1 : 0, text]
+      )
+      const bytes = Buffer.byteLength(text) + this.#addItems(rowid, 0, items)
+      this.#file.run('UPDATE responses SET bytes = ? WHERE seq = ?', [bytes, rowid])
+      this.#file.run('UPDATE threads SET used = ?, bytes = bytes + ?, responses = responses + 1 WHERE thread = ?', [now, bytes, thread])
+      this.#makeRoom(thread, now)
+      return true
+    })
+  }
+
+  /** What came of one that was still being made; nothing happens where it was deleted or is over. */
+  finish (id: string, response: Json): void {
+    this.#file.transaction(() => {
+      const row = this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ? AND is_open = 1', [id])
+      if (row === undefined) return
+      const { text, output } = apart(response)
+      const { next } = this.#file.get<{ next: number }>('SELECT COALESCE(MAX(place) + 1, 0) AS next FROM items WHERE response = ?', [row.seq])!
+      const more = Buffer.byteLength(text) - Buffer.byteLength(row.response) +
+        this.#addItems(row.seq, next, output.map(item => ({ item, isOutput: 1 })))
+      this.#file.run('UPDATE responses SET is_open = 0, response = ?, bytes = bytes + ? WHERE seq = ?', [text, more, row.seq])
+      this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [more, row.thread])
+    })
+  }
+
+  /** Those that are still being made. */
+  open (): readonly Json[] {
+    return this.#file.all<{ response: string }>('SELECT response FROM responses WHERE is_open = 1').map(({ response }) => parsed(response))
+  }
+
+  get (id: string): Json | undefined {
+    const row = this.#row(id)
+    if (row === undefined) return undefined
+    const output = this.#file.all<{ item: string }>('SELECT item FROM items WHERE response = ? AND is_output = 1 ORDER BY place', [row.seq])
+    return { ...parsed(row.response), output: output.map(({ item }) => parsed(item)) }
+  }
+
+  /** False where there is none. */
+  delete (id: string): boolean {
+    return this.#file.transaction(() => {
+      const row = this.#row(id)
+      if (row === undefined) return false
+      this.#file.run('DELETE FROM responses WHERE seq = ?', [row.seq])
+      this.#file.run('UPDATE threads SET bytes = bytes - ?, responses = responses - 1 WHERE thread = ?', [row.bytes, row.thread])
+      this.#file.run('DELETE FROM threads WHERE thread = ? AND responses = 0', [row.thread])
+      return true
+    })
+  }
+
+  /** All that a further response builds on, oldest first; undefined where there is no such response. */
+  context (id: string): readonly Json[] | undefined {
+    return this.#row(id) === undefined ? undefined : [...this.items(id, 'asc', true)]
+  }
+
+  /**
+   * What a response was made of, read as far as it is taken.
+   * @param withOutput its own output too
+   * @throws `responses.context_lost`
+   */
+  * items (id: string, order: 'asc' | 'desc', withOutput: boolean): Generator<Json, void, undefined> {
+    const chain = this.#file.all<{ seq: number, previous: string | null }>(CHAIN, [id])
+    const lost = chain.at(-1)?.previous ?? null
+    if (lost !== null) throw responsesError('responses.context_lost', `'${id}' builds on '${lost}', which was deleted; start a new conversation`)
+    const own = chain[0]?.seq
+    if (order === 'asc') chain.reverse()
+    for (const { seq } of chain) {
+      const kinds = seq === own && !withOutput ? 'AND is_output = 0' : ''
+      const rows = this.#file.all<{ item: string }>(`SELECT item FROM items WHERE response = ? ${kinds} ORDER BY place ${order}`, [seq])
+      for (const { item } of rows) yield parsed(item)
+    }
+  }
+
+  /** An item that an engine made, by its id. */
+  output (id: string): Json | undefined {
+    if (!isUnguessable(id)) return undefined
+    const found = this.#file.get<{ item: string }>('SELECT item FROM items WHERE id = ? AND is_output = 1', [id])
+    return found === undefined ? undefined : parsed(found.item)
+  }
+
+  /** Whether a request of so many bytes may go on from a response. Throws `responses.too_long`. */
+  assertRoom (id: string, bytes: number): void {
+    const thread = this.#file.get<{ bytes: number, responses: number }>(
+      'SELECT threads.bytes, threads.responses FROM threads JOIN responses USING (thread) WHERE id = ?', [id]
+    )
+    const { bytes: most, responses } = this.#limits
+    if (thread === undefined || (thread.bytes + bytes < most / 2 && thread.responses < responses)) return
+    throw responsesError('responses.too_long', `the conversation of '${id}' has ${thread.responses} responses and ${thread.bytes} bytes; ` +
+      'start a new one, or raise max_mb and max_responses of [plugins.config.v1-responses]')
+  }
+
+  /** @param now epoch milliseconds */
+  dropOld (now: number): void {
+    this.#file.run('DELETE FROM threads WHERE used < ?', [now - this.#limits.days * DAY_MS])
+  }
+
+  /** Never takes the thread that was written just now. */
+  #makeRoom (thread: number, now: number): void {
+    this.dropOld(now)
+    for (;;) {
+      const { bytes, responses } = this.#file.get<{ bytes: number, responses: number }>('SELECT SUM(bytes) AS bytes, SUM(responses) AS responses FROM threads')!
+      if (bytes <= this.#limits.bytes && responses <= this.#limits.responses) return
+      const { changes } = this.#file.run(
+        'DELETE FROM threads WHERE thread = (SELECT thread FROM threads WHERE thread <> ? ORDER BY used, thread LIMIT 1)', [thread]
+      )
+      if (changes === 0) return
+    }
+  }
+
+  #addItems (response: number, from: number, items: ReadonlyArray<{ readonly item: Json, readonly isOutput: number }>): number {
+    let bytes = 0
+    for (const [i, { item, isOutput }] of items.entries()) {
+      const text = JSON.stringify(item)
+      bytes += Buffer.byteLength(text)
+      this.#file.run('INSERT INTO items (response, place, id, is_output, item) VALUES (?, ?, ?, ?, ?)', [response, from + i, String(item.id), isOutput, text])
+    }
+    return bytes
+  }
+
+  #row (id: string): Row | undefined {
+    return this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ?', [id])
+  }
+}
+
+/** A response without its output, which is kept item by item. */
+function apart (response: Json): { readonly text: string, readonly output: readonly Json[] } {
+  const output = Array.isArray(response.output) ? response.output.filter(isObject) : []
+  return { text: JSON.stringify({ ...response, output: [] }), output }
+}
+
+function parsed (text: string): Json {
+  return JSON.parse(text) as Json
+}

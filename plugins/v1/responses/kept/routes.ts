@@ -1,0 +1,90 @@
+import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { malformed, type Json } from '../../over-chat/ref.js'
+import { responsesDialect } from '../dialect.js'
+import {
+  deletedSchema, itemListSchema, itemsQuerySchema, keptAnswerSchema, responseParamsSchema, retrieveQuerySchema
+} from '../schemas.js'
+import type { BackgroundResponses } from './background.js'
+import { responsesError } from '../errors.js'
+import type { KeptResponses } from './kept-responses.js'
+
+export interface Kept {
+  readonly store: KeptResponses
+  readonly background: BackgroundResponses
+}
+
+const tag = 'Responses'
+
+/** Routes for responses that are there. @param open rejects where nothing is kept */
+export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
+  const found = async (id: string): Promise<Kept & { readonly response: Json }> => {
+    const kept = await open()
+    const response = kept.store.get(id)
+    if (response === undefined) throw notFound(id)
+    return { ...kept, response: kept.background.isRunning(id) ? { ...response, status: 'in_progress' } : response }
+  }
+  return [
+    defineRoute({
+      method: 'GET', url: '/v1/responses/:id', alsoAt: ['/responses/:id'], tag,
+      summary: 'A response that was kept, or is being made in the background',
+      schema: { params: responseParamsSchema, querystring: retrieveQuerySchema, response: keptAnswerSchema },
+      dialect: responsesDialect,
+      handler: async ({ params, query }) => {
+        if (query.stream !== undefined && query.stream !== 'false') throw malformed('stream', 'is not possible here: ask for the response without it')
+        return (await found(params.id)).response
+      }
+    }),
+    defineRoute({
+      method: 'DELETE', url: '/v1/responses/:id', alsoAt: ['/responses/:id'], tag,
+      summary: 'Deletes a kept response and what its request brought; none can go on from it, or from those behind it, any more',
+      schema: { params: responseParamsSchema, response: deletedSchema },
+      dialect: responsesDialect,
+      handler: async ({ params: { id } }) => {
+        const { store, background } = await open()
+        background.cancel(id)
+        if (!store.delete(id)) throw notFound(id)
+        return { id, object: 'response' as const, deleted: true as const }
+      }
+    }),
+    defineRoute({
+      method: 'GET', url: '/v1/responses/:id/input_items', alsoAt: ['/responses/:id/input_items'], tag,
+      summary: 'What a kept response was made of, with all that stands before it in its conversation',
+      schema: { params: responseParamsSchema, querystring: itemsQuerySchema, response: itemListSchema },
+      dialect: responsesDialect,
+      handler: async ({ params: { id }, query: { order, limit, after } }) => {
+        const { store } = await found(id)
+        return page(store.items(id, order, false), limit, after)
+      }
+    }),
+    defineRoute({
+      method: 'POST', url: '/v1/responses/:id/cancel', alsoAt: ['/responses/:id/cancel'], tag, bodyKind: 'none',
+      summary: 'Cancels a response that is being made in the background; one that is over stays as it is',
+      schema: { params: responseParamsSchema, response: keptAnswerSchema },
+      dialect: responsesDialect,
+      handler: async ({ params: { id } }) => {
+        const { store, background, response } = await found(id)
+        if (response.background !== true) throw responsesError('responses.not_background', `'${id}' was not made with background: true`, { param: 'id' })
+        background.cancel(id)
+        return store.get(id)
+      }
+    })
+  ]
+}
+
+/** Read as far as the page goes. Throws `validation.invalid` for an `after` that the list does not have. */
+function page (items: Iterable<Json>, limit: number, after: string | undefined): object {
+  const data: Json[] = []
+  let isBehind = after === undefined
+  for (const item of items) {
+    if (isBehind) data.push(item)
+    else isBehind = item.id === after
+    if (data.length > limit) break
+  }
+  if (!isBehind) throw malformed('after', 'must be the id of an item of this list')
+  const shown = data.slice(0, limit)
+  return { object: 'list', data: shown, first_id: shown[0]?.id ?? null, last_id: shown.at(-1)?.id ?? null, has_more: data.length > limit }
+}
+
+function notFound (id: string): Error {
+  return responsesError('responses.not_found', `no response is kept here as '${id}': it was deleted or is too old, never was kept, or is kept by the upstream that made it`)
+}
