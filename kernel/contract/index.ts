@@ -25,6 +25,8 @@ export type {
 export type {
   BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, RuntimeMethods, ServiceMethods, ToolMethods
 } from './plugin/context.js'
+export { formParts } from './http/form.js'
+export type { FormPart } from './http/form.js'
 export { createServiceRef, isServiceRef } from './plugin/service-ref.js'
 export type { Requires, ServiceOf, ServiceRef, ServicesOf } from './plugin/service-ref.js'
 export { core } from './plugin/core-refs.js'
@@ -76,7 +78,7 @@ export { surfaceNames } from './surface-names.js'
 export type { SurfaceName } from './surface-names.js'
 export { upstreamTemplateSchema } from './provider/upstream-template.js'
 export type { UpstreamTemplate, UpstreamTemplateInput } from './provider/upstream-template.js'
-export type { AdaptedAnswer, AdaptRequest, Surface, Surfaces } from './provider/provider-surface.js'
+export type { AdaptedAnswer, AdaptRequest, Surface, SurfaceForm, Surfaces } from './provider/provider-surface.js'
 export type { EventAsk, EventEditor, StreamEvent } from './http/event-editor.js'
 export { descriptorPlaceholders, providerDescriptorSchema } from './provider/descriptor.js'
 export type { ProviderDescriptor } from './provider/descriptor.js'

@@ -1,5 +1,6 @@
 /** The dispatch targets; each `/v1` route aims at one of them. */
 export const surfaceNames = [
-  'chat', 'completions', 'embeddings', 'rerank', 'transcription', 'speech', 'image', 'responses', 'messages', 'count-tokens'
+  'chat', 'completions', 'embeddings', 'rerank', 'transcription', 'translation', 'speech', 'image', 'image-edit', 'image-variation',
+  'responses', 'messages', 'count-tokens'
 ] as const
 export type SurfaceName = typeof surfaceNames[number]

@@ -20,6 +20,7 @@ export function createFakeProvider (overrides: Partial<EngineProvider> = {}): En
       'embeddings': { path: '/v1/embeddings', streaming: false, body: 'json' },
       'rerank': { path: '/v1/rerank', streaming: false, body: 'json' },
       'speech': { path: '/v1/audio/speech', streaming: true, body: 'json' },
+      'translation': { path: '/v1/audio/translations', streaming: false, body: 'multipart' },
       'transcription': { path: '/v1/audio/transcriptions', streaming: true, body: 'multipart' }
     },
     health: { path: '/health' },

@@ -50,6 +50,10 @@ export function providerConformance (
         for (const [name, surface] of Object.entries(provider.surfaces)) {
           assert.ok((surfaceNames as readonly string[]).includes(name), `surface ${name} is not one of the contract`)
           assert.match(surface.path, /^\//)
+          const { slot, model } = input('process')
+          const { path, fields = {} } = surface.form?.(slot, model?.id ?? null) ?? {}
+          assert.match(path ?? '/', /^\//)
+          for (const word of Object.entries(fields).flat()) assert.match(word, /^[\w.-]+$/, `surfaces.${name}.form gives plain words`)
         }
       }
     },

@@ -1,12 +1,14 @@
 import { APIUserAbortError, BadRequestError, toFile } from 'openai'
 import type { Test } from 'tap'
-import { decodePng } from '../plugins/providers/imagegen/fake/png.js'
+import { decodePng, encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { emptyGgml } from '../plugins/providers/stt-engine/empty-ggml.js'
 import { spokenSeconds, wavOf, wavSeconds } from '../plugins/providers/audio/sound.js'
 import { VOICES } from '../plugins/providers/tts-cpu/fake-kokoro.js'
 import { openai } from './text-surfaces.js'
 
 const SPEECH = wavOf(3.5, 16_000)
+/** One colour, its upper half transparent. */
+const HALF = { width: 64, height: 64, rgb: Buffer.alloc(64 * 64 * 3, 200), alpha: Buffer.alloc(64 * 64, 0).fill(255, 64 * 32) }
 const TEXT = 'One sentence is here. Another one comes after it.'
 
 /** Slots for sound and images: `tts`, `stt` and `img`. */
@@ -68,6 +70,35 @@ export async function hears (t: Test, url: string): Promise<void> {
   }
   const noise = await toFile(Buffer.from('this is no audio'), 'speech.mp3')
   t.ok(await client.audio.transcriptions.create({ file: noise, model: 'stt' }).catch((error: unknown) => error) instanceof BadRequestError)
+}
+
+/** The engine says what it was asked to do. */
+export async function translates (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const file = await toFile(SPEECH, 'speech.wav')
+  t.equal((await client.audio.translations.create({ file, model: 'stt' })).text.trim(), '')
+  const verbose = await client.audio.translations.create({ file, model: 'svc/stt', response_format: 'verbose_json' })
+  const { task, duration } = verbose as unknown as { task: string, duration: string | number }
+  t.equal(task, 'translate')
+  t.ok(Math.abs(Number(duration) - 3.5) < 0.01, 'the file has arrived whole')
+  t.match(await client.audio.transcriptions.create({ file, model: 'stt', response_format: 'verbose_json' }), { task: 'transcribe' })
+}
+
+/** A picture behind a mask, whole, and another one like it. */
+export async function repaints (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const image = await toFile(encodePng(HALF), 'half.png', { type: 'image/png' })
+  const order = { image, model: 'sdxl-turbo', response_format: 'b64_json' as const }
+  const masked = await client.images.edit({ ...order, prompt: 'a hat', mask: image, n: 2 })
+  t.equal(masked.data!.length, 2)
+  for (const { b64_json: made } of masked.data!) {
+    const { width, height, rgb } = decodePng(Buffer.from(made!, 'base64'))
+    t.strictSame([width, height], [64, 64])
+    t.strictSame([...rgb.subarray(-3)], [200, 200, 200], 'what the mask covers stays')
+  }
+  const like = await client.images.createVariation(order)
+  t.equal(decodePng(Buffer.from(like.data![0]!.b64_json!, 'base64')).width, 64)
+  t.ok(await client.images.edit({ ...order, prompt: 'x', image: await toFile(Buffer.from('GIF89a'), 'a.gif') }).catch((error: unknown) => error) instanceof BadRequestError)
 }
 
 /** Base64, and a URL that leads to the image. */

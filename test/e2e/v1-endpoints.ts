@@ -1,7 +1,8 @@
 import { toFile } from 'openai'
 import type { Test } from 'tap'
+import { encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
-import { hears, listsAudioModels, listsVoices, paints, speaks } from './media-surfaces.js'
+import { hears, listsAudioModels, listsVoices, paints, repaints, speaks, translates } from './media-surfaces.js'
 import {
   anthropic, callsTools, chats, completes, countsTokens, keepsResponses, keepsToShape, openai, recalls, refusesForGood, reranks,
   respondsInShape, speaksMessages, speaksResponses, usesTools
@@ -20,6 +21,8 @@ const rerank = (path: string): Endpoint => ({
   works: [(t, url) => reranks(t, url, path)],
   ask: (url, model) => openai(url).post(path, { body: { model, query: 'x', documents: ['y'] } })
 })
+
+const dot = (): ReturnType<typeof toFile> => toFile(encodePng({ width: 1, height: 1, rgb: Buffer.alloc(3) }), 'dot.png', { type: 'image/png' })
 
 /** Every endpoint of `/v1`, with what shows that unmodified clients can use it. */
 export const endpoints: Readonly<Record<string, Endpoint>> = {
@@ -45,9 +48,15 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
     works: [hears],
     ask: async (url, model) => openai(url).audio.transcriptions.create({ model, file: await toFile(wavOf(0.1), 'a.wav') })
   },
+  'POST /v1/audio/translations': {
+    works: [translates],
+    ask: async (url, model) => openai(url).audio.translations.create({ model, file: await toFile(wavOf(0.1), 'a.wav') })
+  },
   'GET /v1/audio/models': { works: [listsAudioModels], ask: null },
   'GET /v1/audio/voices': { works: [listsVoices], ask: (url, model) => openai(url).get('/audio/voices', { query: { model } }) },
-  'POST /v1/images/generations': { works: [paints], ask: (url, model) => openai(url).images.generate({ model, prompt: 'x' }) }
+  'POST /v1/images/generations': { works: [paints], ask: (url, model) => openai(url).images.generate({ model, prompt: 'x' }) },
+  'POST /v1/images/edits': { works: [repaints], ask: async (url, model) => openai(url).images.edit({ model, prompt: 'x', image: await dot() }) },
+  'POST /v1/images/variations': { works: [repaints], ask: async (url, model) => openai(url).images.createVariation({ model, image: await dot() }) }
 }
 
 async function listsModels (t: Test, url: string): Promise<void> {

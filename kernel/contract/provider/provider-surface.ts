@@ -23,6 +23,12 @@ export interface AdaptedAnswer {
   readonly body: Buffer | AsyncIterable<Buffer>
 }
 
+/** What becomes of an uploaded form on its way to an engine. Names and values are plain words. */
+export interface SurfaceForm {
+  readonly path?: string
+  readonly fields?: Readonly<Record<string, string>>
+}
+
 export interface Surface {
   /** Path on the engine, such as `/v1/chat/completions`. */
   readonly path: string
@@ -58,6 +64,12 @@ export interface Surface {
    * of refusing it. Not together with `adapt`. Pure.
    */
   readonly edit?: (body: JsonBody, slot: NamedSlotConfig | null) => BodyEdits | null
+  /**
+   * For a form that a client uploads to an engine which does by a field what the wire format has a path for, or whose path
+   * depends on the slot: where it goes instead of `path`, and the fields that it gets besides its own. Gets the slot as its
+   * file has it. Only for `multipart`. Pure.
+   */
+  readonly form?: (slot: NamedSlotConfig, modelId: string | null) => SurfaceForm
   /** Completes the events of an engine that leaves out what the wire format demands. Not together with `adapt`. */
   readonly events?: (ask: EventAsk) => EventEditor
 }

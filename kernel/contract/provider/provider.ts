@@ -250,6 +250,7 @@ function providerProblem (provider: EngineProvider): string | null {
     if (surface.options !== undefined && surface.body !== 'json') return `surfaces.${name} has options, which go into a JSON body`
     if (surface.adapt !== undefined && surface.refusal !== undefined) return `surfaces.${name} is adapted, so it judges refusals itself`
     if (surface.adapt !== undefined && surface.events !== undefined) return `surfaces.${name} is adapted, so it writes its events itself`
+    if (surface.body !== 'multipart' && surface.form !== undefined) return `surfaces.${name}.form is for multipart surfaces`
     if (surface.body === 'multipart' && surface.adapt !== undefined) return `surfaces.${name} is multipart, which is streamed and cannot be adapted`
   }
   return null

@@ -109,6 +109,9 @@ export const endpoints: Readonly<Record<SurfaceName, string>> = {
   'embeddings': '/v1/embeddings',
   'rerank': '/v1/rerankings',
   'transcription': '/v1/audio/transcriptions',
+  'translation': '/v1/audio/translations',
   'speech': '/v1/audio/speech',
-  'image': '/v1/images/generations'
+  'image': '/v1/images/generations',
+  'image-edit': '/v1/images/edits',
+  'image-variation': '/v1/images/variations'
 }

@@ -58,8 +58,11 @@ export const surfaceTypes: Readonly<Record<SurfaceName, SlotType>> = {
   'embeddings': 'embedding',
   'rerank': 'reranking',
   'transcription': 'transcription',
+  'translation': 'transcription',
   'speech': 'tts',
-  'image': 'image'
+  'image': 'image',
+  'image-edit': 'image',
+  'image-variation': 'image'
 }
 const surfaces = Object.keys(surfaceTypes) as SurfaceName[]
 

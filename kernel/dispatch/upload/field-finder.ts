@@ -1,6 +1,6 @@
-const LF = 0x0a
+import { boundaryLine, disposition, headersEnd } from '../../contract/http/form.js'
+
 const CR = 0x0d
-const DASH = 0x2d
 const EMPTY = Buffer.alloc(0)
 /** Spaces that may stand between a boundary and the end of its line. */
 const LONGEST_PADDING = 256
@@ -122,8 +122,8 @@ export class FieldFinder {
       return this.#refuse(`the headers of a part are longer than ${LONGEST_HEADERS} bytes`)
     }
     if (end === -1) return null
-    const { name, isFile } = disposition(data.toString('utf8', 0, end))
-    this.#state = name === this.#options.name && !isFile ? 'value' : 'body'
+    const { name, filename } = disposition(data.toString('utf8', 0, end))
+    this.#state = name === this.#options.name && filename === null ? 'value' : 'body'
     return end
   }
 
@@ -143,55 +143,4 @@ export class FieldFinder {
     this.#state = 'done'
     return 0
   }
-}
-
-/**
- * What stands behind a boundary: offset behind its line; `last` for the one that ends the form, `other` when it is
- * only the beginning of another word, `open` when more has to come.
- */
-function boundaryLine (data: Buffer, at: number): number | 'last' | 'other' | 'open' {
-  if (data[at] === DASH) return data[at + 1] === DASH ? 'last' : at + 1 >= data.length ? 'open' : 'other'
-  for (let pos = at; pos < data.length; pos++) {
-    const byte = data[pos]
-    if (byte === LF) return pos + 1
-    if ((byte !== CR && byte !== 0x20 && byte !== 0x09) || pos - at > LONGEST_PADDING) return 'other'
-  }
-  return 'open'
-}
-
-/** Offset behind the empty line that ends a part's headers, or -1. */
-function headersEnd (data: Buffer): number {
-  for (let line = 0; ;) {
-    const end = data.indexOf(LF, line)
-    if (end === -1) return -1
-    if (end === line || (end === line + 1 && data[line] === CR)) return end + 1
-    line = end + 1
-  }
-}
-
-const parameter = /;\s*([^\s=;]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^;\s]*))/g
-
-/** The name of a part, and whether it is a file. Names of headers and parameters count in any case. */
-function disposition (headers: string): { readonly name: string | null, readonly isFile: boolean } {
-  const unfolded = headers.replace(/\r?\n[ \t]+/g, ' ')
-  const line = /^content-disposition[ \t]*:(.*)$/im.exec(unfolded)?.[1] ?? ''
-  let name: string | null = null
-  let isFile = false
-  for (const [, key, quoted, plain] of line.matchAll(parameter)) {
-    const lower = key!.toLowerCase()
-    if (lower === 'name') name ??= quoted?.replace(/\\(.)/g, '$1') ?? plain ?? ''
-    else if (lower === 'filename' || lower === 'filename*') isFile = true
-  }
-  return { name, isFile }
-}
-
-/** The boundary that a content type names; null when it is no `multipart/form-data` or names none. Pure. */
-export function formBoundary (contentType: string): string | null {
-  if (!/^\s*multipart\/form-data\s*(;|$)/i.test(contentType)) return null
-  for (const [, key, quoted, plain] of contentType.matchAll(parameter)) {
-    if (key!.toLowerCase() !== 'boundary') continue
-    const boundary = quoted?.replace(/\\(.)/g, '$1') ?? plain ?? ''
-    return boundary === '' || boundary.length > 200 ? null : boundary
-  }
-  return null
 }

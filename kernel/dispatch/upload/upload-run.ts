@@ -18,6 +18,7 @@ import type { ModelLookup } from '../route/model-lookup.js'
 import type { Route } from '../route/resolve.js'
 import { callSlot } from '../call/slot-call.js'
 import { surfaceOf } from '../call/slot-plan.js'
+import { fieldParts } from '../../contract/http/form.js'
 import type { Replacement } from './upload-body.js'
 import type { UploadMemory } from './upload-memory.js'
 import { UploadSource } from './upload-source.js'
@@ -131,10 +132,13 @@ export class UploadRun implements ActiveRequest, TokenCount {
     const { slots, told } = this.#deps
     this.slot = slot
     const provider = slots.provider(slot)
-    const surface = formSurface(surfaceOf(provider, slot, this.surface), slot, this.surface)
-    const model = provider?.modelName?.(slots.config(slot), modelId) ?? modelId ?? this.model
+    const config = slots.config(slot)
+    const declared = formSurface(surfaceOf(provider, slot, this.surface), slot, this.surface)
+    const { path = declared.path, fields = {} } = declared.form?.(config, modelId) ?? {}
+    const surface = path === declared.path ? declared : { ...declared, path }
+    const model = provider?.modelName?.(config, modelId) ?? modelId ?? this.model
     const send = (lease: SlotLease): (reason: Error) => void => {
-      const { body, lengthHeader } = this.#outgoing(field, model)
+      const { body, lengthHeader } = this.#outgoing(field, model, fields)
       const { headers, raw: { rawHeaders } } = this.#call.request
       return callSlot(this.#deps, {
         lease,
@@ -181,9 +185,15 @@ export class UploadRun implements ActiveRequest, TokenCount {
     }
   }
 
-  /** @param name what stands in the place of `model` on the way out */
-  #outgoing ({ value, start, end }: FoundField, name: string): { readonly body: Readable, readonly lengthHeader: string[] } {
-    const replacement: Replacement | null = name === value ? null : { start, end, bytes: Buffer.from(name) }
+  /**
+   * @param name what stands in the place of `model` on the way out
+   * @param fields what the form gets behind it
+   */
+  #outgoing (
+    { value, start, end }: FoundField, name: string, fields: Readonly<Record<string, string>> = {}
+  ): { readonly body: Readable, readonly lengthHeader: string[] } {
+    const more = fieldParts(this.#call.request.headers['content-type'] ?? '', fields)
+    const replacement: Replacement | null = name === value && more === '' ? null : { start, end, bytes: Buffer.from(`${name}${more}`) }
     this.sent = true
     this.attempt = 1
     return { body: this.#source.body(replacement), lengthHeader: this.#source.lengthHeader(replacement) }

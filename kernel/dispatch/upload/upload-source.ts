@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock, SvcError, Timer } from '../../contract/index.js'
-import { FieldFinder, formBoundary, type FoundField } from './field-finder.js'
+import { formBoundary } from '../../contract/http/form.js'
+import { FieldFinder, type FoundField } from './field-finder.js'
 import { keepFreed } from '../body/body-blocks.js'
 import { UploadBody, type Replacement } from './upload-body.js'
 import { UploadBuffer } from './upload-buffer.js'

@@ -1,18 +1,18 @@
 import type { CuratedModel } from '../../services/library/ref.js'
 import type { CuratedImage } from './ref.js'
 
-/** File below `workflows` that drives a class of models; a class that is not here has none. */
-const workflows: Readonly<Record<string, string>> = {
-  'sdxl-turbo': 'sdxl_turbo_simple',
-  'sdxl': 'sdxl_turbo_simple',
-  'sd-1.5': 'sd15_simple',
-  'sd15': 'sd15_simple'
+const turbo = { workflow: 'sdxl_turbo_simple', edits: { image: 'sdxl_turbo_image', inpaint: 'sdxl_turbo_inpaint' } }
+const sd15 = { workflow: 'sd15_simple', edits: { image: 'sd15_image', inpaint: 'sd15_inpaint' } }
+
+/** Files below `workflows` that drive a class of models; a class that is not here has none. */
+const workflows: Readonly<Record<string, Pick<CuratedImage, 'workflow' | 'edits'>>> = {
+  'sdxl-turbo': turbo, 'sdxl': turbo, 'sd-1.5': sd15, 'sd15': sd15
 }
 
 /** The image models of the model library, and how the engine is driven for each. Pure. */
 export function imagesOf (curated: readonly CuratedModel[]): readonly CuratedImage[] {
   return curated.filter(model => model.capability === 'image' && !model.bundle_only).map(model => {
-    const workflow = workflows[model.model_class] ?? null
+    const { workflow, edits } = workflows[model.model_class] ?? { workflow: null, edits: null }
     return {
       id: model.id,
       title: model.display_name,
@@ -26,6 +26,7 @@ export function imagesOf (curated: readonly CuratedModel[]): readonly CuratedIma
       modelClass: model.model_class,
       folder: model.comfyui_subdir,
       workflow,
+      edits,
       problem: workflow === null ? 'no workflow drives it yet: its text encoders and its autoencoder come in files of their own' : null
     }
   })

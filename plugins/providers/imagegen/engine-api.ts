@@ -7,6 +7,8 @@ import type { Graph } from './workflow.js'
 /** ComfyUI's answers, as far as they are used. */
 const submittedSchema = z.looseObject({ prompt_id: z.string(), node_errors: z.record(z.string(), z.unknown()).default({}) })
 
+const uploadedSchema = z.looseObject({ name: z.string().min(1), subfolder: z.string().default('') })
+
 const historySchema = z.record(z.string(), historyEntrySchema)
 
 /** Jobs are lists: number, prompt id, graph and more. */
@@ -90,6 +92,25 @@ export class ComfyUi {
     }
     if (answer.status !== 200) throw unexpected('/view', answer.status)
     return Buffer.concat(chunks)
+  }
+
+  /** Puts a picture into the engine's folder for them. Returns what the engine calls it. */
+  async upload (name: string, picture: Buffer, signal: AbortSignal): Promise<string> {
+    const form = new FormData()
+    form.append('image', new Blob([new Uint8Array(picture)]), name)
+    form.append('type', 'input')
+    form.append('overwrite', 'true')
+    const encoded = new Response(form)
+    const headers = { 'content-type': encoded.headers.get('content-type')! }
+    const body = Buffer.from(await encoded.arrayBuffer())
+    const answer = await this.#client.request({ method: 'POST', path: '/upload/image', headers, body, signal })
+    const text = answer.text()
+    if (answer.status !== 200) {
+      await text
+      throw unexpected('/upload/image', answer.status)
+    }
+    const { name: stored, subfolder } = parse(uploadedSchema, await readJson(text, '/upload/image'), '/upload/image')
+    return subfolder === '' ? stored : `${subfolder}/${stored}`
   }
 
   /** Takes one prompt out, wherever it is. An older engine interrupts whatever runs, so it is asked only when ours does. */

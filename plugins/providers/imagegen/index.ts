@@ -1,4 +1,4 @@
-import { core, definePlugin, defineProvider, messageOf, type HealthAnswer, type HealthVerdict } from 'svc-gateway/plugin'
+import { core, definePlugin, defineProvider, messageOf, type HealthAnswer, type HealthVerdict, type Surface } from 'svc-gateway/plugin'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -48,6 +48,21 @@ export default definePlugin({
       work.then(done, done)
       return work
     }
+    const surface: Surface = {
+      path: '/prompt',
+      streaming: false,
+      body: 'json',
+      adapt: request => tracked(render({
+        catalogue,
+        board,
+        clock,
+        events,
+        silenceS,
+        inputs: join(dataRoot, 'input'),
+        stripMetadata: () => config.snapshot.svc.images.strip_metadata,
+        fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
+      }, request))
+    }
     ctx.provide(imageEngineRef, imageEngine({ provider: ctx.name, catalogue, dataRoot, clock, events, board, silenceS, tracked }))
     ctx.addProvider(defineProvider({
       name: 'imagegen',
@@ -63,16 +78,7 @@ export default definePlugin({
       cli: false,
       needsModel: false,
       catalogue,
-      surfaces: {
-        image: {
-          path: '/prompt',
-          streaming: false,
-          body: 'json',
-          adapt: request => tracked(render({
-            catalogue, board, clock, events, silenceS, stripMetadata: () => config.snapshot.svc.images.strip_metadata, fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
-          }, request))
-        }
-      },
+      surfaces: { 'image': surface, 'image-edit': surface, 'image-variation': surface },
       health: { path: '/system_stats', verdict },
       exclusivity: 'standard',
       flags: comfyFlags,

@@ -9,6 +9,8 @@ export interface CuratedImage extends CatalogueModel {
   readonly folder: string
   /** File below `workflows`, without its ending; null when none drives it. */
   readonly workflow: string | null
+  /** Those for a picture that is there: the whole of it, and what a mask leaves open. Null where there are none. */
+  readonly edits: { readonly image: string, readonly inpaint: string } | null
 }
 
 export interface EngineJobs {

@@ -1,8 +1,9 @@
 import type { Clock, EngineClient } from 'svc-gateway/plugin'
 import { randomUUID } from 'node:crypto'
+import { bounded, CALL_TIMEOUT_MS } from './bounded.js'
 import { ComfyUi } from './engine-api.js'
 import type { HistoryEntry, ImageFile } from './history-entry.js'
-import { callTooLong, runFailed, runLost, runSilent } from './engine-errors.js'
+import { runFailed, runLost, runSilent } from './engine-errors.js'
 import { ProgressFeed, type ProgressMessage } from './progress.js'
 import type { Graph } from './workflow.js'
 
@@ -35,8 +36,6 @@ export interface RunResult {
 const POLL_MS = 500
 /** While the engine's event stream is open, it is what says when to look. */
 const LIVE_POLL_MS = 2_000
-/** One call to the engine; it answers while it computes. */
-const CALL_TIMEOUT_MS = 60_000
 const CANCEL_TIMEOUT_MS = 5_000
 /** Looks in a row that may fail, or find the prompt nowhere, before that is the truth. */
 const PATIENCE = 3
@@ -184,17 +183,4 @@ function outputFiles ({ outputs }: HistoryEntry): readonly ImageFile[] {
 
 function isUnreachable (error: unknown): boolean {
   return (error as { code?: unknown }).code === 'dispatch.upstream_unavailable'
-}
-
-/** Work under a time limit of its own, and under the signal when there is one. */
-async function bounded<T> (
-  clock: Clock, ms: number, signal: AbortSignal | null, work: (signal: AbortSignal) => Promise<T>
-): Promise<T> {
-  const late = new AbortController()
-  const timer = clock.setTimer(ms, () => late.abort(callTooLong(ms / 1000)))
-  try {
-    return await work(signal === null ? late.signal : AbortSignal.any([late.signal, signal]))
-  } finally {
-    timer.cancel()
-  }
 }

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { imageError } from './errors.js'
 
 const pointer = z.string().regex(/^(\/[^/]+)+$/, { error: 'must be a JSON pointer such as /sampler/inputs/seed' })
+/** Where a parameter goes; several where more than one node takes it. */
+const places = z.union([pointer, z.array(pointer).min(1)])
 const bounds = z.strictObject({ min: z.number(), max: z.number() })
 
 const nodeSchema = z.looseObject({ class_type: z.string().min(1), inputs: z.record(z.string(), z.unknown()) })
@@ -13,16 +15,19 @@ const metaSchema = z.strictObject({
   limits: z.strictObject({ steps: bounds, cfg: bounds }),
   /** Where in the graph each parameter goes. A workflow without a pointer cannot be given that parameter. */
   params: z.strictObject({
-    ckpt_name: pointer,
-    positive_prompt: pointer,
-    negative_prompt: pointer.optional(),
-    width: pointer,
-    height: pointer,
-    batch_size: pointer,
-    seed: pointer,
-    steps: pointer,
-    cfg: pointer,
-    filename_prefix: pointer
+    ckpt_name: places,
+    positive_prompt: places,
+    negative_prompt: places.optional(),
+    image: places.optional(),
+    mask: places.optional(),
+    width: places,
+    height: places,
+    batch_size: places,
+    seed: places,
+    steps: places,
+    cfg: places,
+    denoise: places.optional(),
+    filename_prefix: places
   })
 })
 
@@ -33,12 +38,17 @@ export interface GraphParams {
   readonly ckpt_name: string
   readonly positive_prompt: string
   readonly negative_prompt: string
+  /** Names of pictures in the engine's folder for them. */
+  readonly image?: string
+  readonly mask?: string
   readonly width: number
   readonly height: number
   readonly batch_size: number
   readonly seed: number
   readonly steps: number
   readonly cfg: number
+  /** Of a picture that is there: how much of it is new. */
+  readonly denoise?: number
   readonly filename_prefix: string
 }
 
@@ -53,11 +63,13 @@ export interface Workflow {
 
 /** Workflows that ship with the plugin, by name: JSON files beside this one. */
 export const workflowNames = ['sdxl_turbo_simple', 'sd15_simple'] as const
+/** Those that start from a picture, which has to be with the engine first: nothing that can be launched as it is. */
+export const editWorkflowNames = ['sdxl_turbo_image', 'sdxl_turbo_inpaint', 'sd15_image', 'sd15_inpaint'] as const
 
 const load = createRequire(import.meta.url)
 
 export function shippedWorkflow (name: string): Workflow {
-  if (!(workflowNames as readonly string[]).includes(name)) {
+  if (![...workflowNames, ...editWorkflowNames].some(shipped => shipped === name)) {
     throw imageError('image.workflow_not_found', `there is no workflow '${name}'; there are ${workflowNames.join(', ')}`, { details: { workflow: name } })
   }
   return parseWorkflow(name, load(`./workflows/${name}.json`))
@@ -68,8 +80,10 @@ export function parseWorkflow (name: string, json: unknown): Workflow {
   const parsed = workflowSchema.safeParse(json)
   if (!parsed.success) throw invalid(name, z.prettifyError(parsed.error))
   const { _meta: meta, ...graph } = parsed.data
-  for (const [param, path] of Object.entries(meta.params)) {
-    if (path !== undefined && target(graph as Graph, path) === null) throw invalid(name, `${param} points at ${path}, where nothing is`)
+  for (const [param, paths] of Object.entries(meta.params)) {
+    for (const path of [paths].flat()) {
+      if (path !== undefined && target(graph as Graph, path) === null) throw invalid(name, `${param} points at ${path}, where nothing is`)
+    }
   }
   return { name, meta, graph: graph as Graph }
 }
@@ -82,9 +96,12 @@ export function fillGraph (workflow: Workflow, params: GraphParams): Graph {
 /** The same with some of them; the others stay as the file has them. Pure. */
 export function withParams ({ meta, graph }: Workflow, params: Partial<GraphParams>): Graph {
   const filled = structuredClone(graph)
-  for (const [param, path] of Object.entries(meta.params)) {
-    const place = path === undefined || !Object.hasOwn(params, param) ? null : target(filled, path)
-    if (place !== null) place.inputs[place.key] = params[param as keyof GraphParams]
+  for (const [param, paths] of Object.entries(meta.params)) {
+    if (!Object.hasOwn(params, param)) continue
+    for (const path of [paths].flat()) {
+      const place = path === undefined ? null : target(filled, path)
+      if (place !== null) place.inputs[place.key] = params[param as keyof GraphParams]
+    }
   }
   return filled
 }

@@ -24,7 +24,16 @@ const contract: EngineProvider = {
   needsModel: false,
   takesModel: true,
   fetches: isHubId,
-  surfaces: { transcription: { path: TRANSCRIPTION_PATH, streaming: true, body: 'multipart', events: transcriptEvents } },
+  surfaces: {
+    transcription: { path: TRANSCRIPTION_PATH, streaming: true, body: 'multipart', events: transcriptEvents },
+    // whisper.cpp's server has one path, and a field that says that it is to translate
+    translation: {
+      path: '/v1/audio/translations',
+      streaming: false,
+      body: 'multipart',
+      form: (slot, modelId) => isWhisper(slot, modelId) ? { path: TRANSCRIPTION_PATH, fields: { translate: 'true' } } : {}
+    }
+  },
   // 200 serves, 503 loads: the kernel's default verdict
   health: { path: '/health' },
   exclusivity: 'standard',
@@ -68,8 +77,13 @@ export const provider = defineProvider(contract)
 
 /** speaches wants the hub's name of a model that it has; whisper.cpp's server has one model and does not look. Pure. */
 function modelName (slot: NamedSlotConfig, modelId: string | null): string {
-  if (optionsOf(slot).engine === 'whisper-cpp') return modelId ?? 'whisper'
-  return modelId !== null && !isHubId(modelId) ? modelId : hubModelOf(slot, modelId)
+  return isWhisper(slot, modelId) ? modelId ?? 'whisper' : hubModelOf(slot, modelId)
+}
+
+/** What `engineOf` says, of a slot whose model was found to fit it. Pure. */
+function isWhisper (slot: NamedSlotConfig, modelId: string | null): boolean {
+  const { engine } = optionsOf(slot)
+  return engine === null ? modelId !== null && !isHubId(modelId) : engine === 'whisper-cpp'
 }
 
 export default definePlugin({

@@ -2,13 +2,14 @@ import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { audioError } from './errors.js'
 import { audioModels } from './models.js'
 import {
-  audioModelsSchema, transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema
+  audioModelsSchema, transcriptionSchema, transcriptionFormSchema, translationFormSchema, speechBodySchema, voicesQuerySchema,
+  voicesSchema
 } from './schemas.js'
 import { speechDefaults } from './speech.js'
 import { unreadableAudio } from './transcription.js'
 import { KnownVoices } from './voices.js'
 
-/** Speech, its voices, and transcription. */
+/** Speech, its voices, transcription and translation. */
 export default definePlugin({
   name: 'v1-audio',
   kind: 'routes',
@@ -42,6 +43,18 @@ export default definePlugin({
       example: { file: '@speech.wav', model: 'stt' },
       bodyKind: 'stream',
       handler: call => dispatch.upload(call, { surface: 'transcription', path: '/audio/transcriptions', refusal: unreadableAudio })
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/audio/translations',
+      tag: 'Audio',
+      summary: 'English text from speech in another language',
+      description: 'The form is streamed to the engine; fields beyond `file` and `model` are the engine\'s.',
+      schema: { body: translationFormSchema, response: transcriptionSchema },
+      answers: [{ type: 'text/*' }, { type: 'application/x-subrip' }],
+      example: { file: '@speech.wav', model: 'stt' },
+      bodyKind: 'stream',
+      handler: call => dispatch.upload(call, { surface: 'translation', path: '/audio/translations', refusal: unreadableAudio })
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',

@@ -8,13 +8,19 @@ export const speechBodySchema = z.looseObject({
   response_format: z.string().optional().meta({ description: 'mp3, wav, opus, flac, pcm, ... Default: the slot\'s `default_response_format`, else the engine\'s' })
 })
 
-export const transcriptionFormSchema = z.looseObject({
+const formShape = {
   file: z.string().meta({ format: 'binary', description: 'The audio; what formats there are depends on the engine' }),
   model: z.string().meta({ description: 'Slot name, model id or upstream model; may stand anywhere in the form', pattern: '\\S' }),
-  language: z.string().optional(),
   prompt: z.string().optional(),
   response_format: z.string().optional().meta({ description: 'json, text, srt, vtt, verbose_json; the engine decides what it knows' }),
-  temperature: z.number().optional(),
+  temperature: z.number().optional()
+}
+
+export const translationFormSchema = z.looseObject(formShape)
+
+export const transcriptionFormSchema = z.looseObject({
+  ...formShape,
+  language: z.string().optional(),
   stream: z.boolean().optional().meta({ description: 'Events `transcript.text.delta` and `transcript.text.done`, from engines that have them' })
 })
 

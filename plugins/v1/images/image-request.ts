@@ -21,10 +21,14 @@ export interface ImageRequest {
 const SEEDS = 2 ** 48 - 1
 const MAX_IMAGES = 8
 
-/** Throws `request.missing_model` and `image.prompt_required`; everything else has been checked by the schema. */
-export function imageRequest (body: ImageBody): ImageRequest {
-  const { prompt, model = '' } = body
-  if (prompt === undefined || prompt === null || prompt.trim() === '') {
+/**
+ * Throws `request.missing_model` and `image.prompt_required`; everything else has been checked by the schema.
+ * @param asksPrompt false for what is made from a picture alone
+ */
+export function imageRequest (body: ImageBody, asksPrompt = true): ImageRequest {
+  const { model = '' } = body
+  const prompt = body.prompt ?? ''
+  if (asksPrompt && prompt.trim() === '') {
     throw imageError('image.prompt_required', '`prompt` is missing: say what the image shows', { param: 'prompt' })
   }
   if (model.trim() === '') throw svcError('request.missing_model', '`model` is missing: name an image model such as sdxl-turbo', { param: 'model', details: { field: 'model' } })
@@ -35,7 +39,7 @@ export function imageRequest (body: ImageBody): ImageRequest {
   const size = body.size ?? 'auto'
   return {
     model: model.trim(),
-    prompt,
+    prompt: asksPrompt ? prompt : '',
     n: Math.min(MAX_IMAGES, Math.max(1, body.n ?? 1)),
     size: size.toLowerCase() === 'auto' ? null : fittedSize(size),
     seed: seed === -1 ? randomInt(SEEDS) : seed,

@@ -2,13 +2,15 @@ import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { imageCacheRef } from '../../api/images/ref.js'
 import { imageError } from './errors.js'
 import { generate } from './generate.js'
+import { edit, editPaths } from './edit.js'
+import { editForm } from './edit-form.js'
 import { make } from './make.js'
 import { imageRequest } from './image-request.js'
 import { assertUsable } from './model-check.js'
 import { imageMakerRef } from './ref.js'
-import { imageAnswerSchema, imageBodySchema } from './schemas.js'
+import { editFormSchema, imageAnswerSchema, imageBodySchema, variationFormSchema } from './schemas.js'
 
-/** Images from text. See README.md. */
+/** Images from text and from other images. See README.md. */
 export default definePlugin({
   name: 'v1-images',
   kind: 'routes',
@@ -36,5 +38,31 @@ export default definePlugin({
           generate(services, request, body, { requestId: call.requestId, origin: call.request.headers }, signal))
       }
     }))
+    for (const [verb, summary, schema, description] of [
+      ['edit', 'An image changed as a text says', editFormSchema, 'With `mask` only its transparent parts are painted anew.'],
+      ['variation', 'Images like another one', variationFormSchema, 'What the image shows stays; how it shows it is new.']
+    ] as const) {
+      const surface = verb === 'edit' ? 'image-edit' : 'image-variation'
+      ctx.addRoute(defineRoute({
+        method: 'POST',
+        url: `/v1${editPaths[verb]}`,
+        tag: 'Images',
+        surface,
+        summary,
+        description,
+        schema: { body: schema, response: imageAnswerSchema },
+        answers: [{ type: 'text/event-stream' }],
+        example: { image: '@picture.png', model: 'sdxl-turbo', ...(verb === 'edit' ? { prompt: 'The same at night' } : {}) },
+        bodyKind: 'buffer',
+        consumes: 'multipart/form-data',
+        handler: call => {
+          const form = editForm(call.body, call.request.headers['content-type'])
+          assertUsable(services.providers, form.model)
+          const stream = form.fields.get('stream') === 'true'
+          return services.dispatch.compose(call, { surface, model: form.model, stream }, signal =>
+            edit(services, form, verb, { requestId: call.requestId, origin: call.request.headers }, signal))
+        }
+      }))
+    }
   }
 })

@@ -26,6 +26,28 @@ export const imageBodySchema = z.looseObject({
 }).meta({ required: ['model', 'prompt'] })
 export type ImageBody = z.output<typeof imageBodySchema>
 
+const pictureSchema = z.string().meta({ format: 'binary', description: 'PNG, JPEG or WebP' })
+const formShape = {
+  model: z.string().meta({ description: 'Curated image model, image slot or upstream model; may stand anywhere in the form', pattern: '\\S' }),
+  n: z.int().optional().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
+  size: z.string().optional().meta({ description: 'As for generations; default, and auto: the size of the picture itself' }),
+  response_format: z.enum(['url', 'b64_json']).optional().meta({ description: 'Default url' }),
+  strength: z.number().optional().meta({ description: 'How much is new, 0.1 to 1; default 1 behind a mask, else 0.75, and 0.6 for variations' }),
+  seed: z.int().optional(),
+  steps: z.int().optional(),
+  cfg: z.number().optional(),
+  negative_prompt: z.string().optional()
+}
+
+/** Forms are documented here and read by edit-form.ts. */
+export const editFormSchema = z.looseObject({
+  image: pictureSchema,
+  prompt: z.string().meta({ description: 'What the image shows when it is done', pattern: '\\S' }),
+  mask: pictureSchema.optional().meta({ format: 'binary', description: 'PNG or WebP of the same size: its transparent parts are painted anew, and nothing else' }),
+  ...formShape
+})
+export const variationFormSchema = z.looseObject({ image: pictureSchema, ...formShape })
+
 export const imageAnswerSchema = z.looseObject({
   created: z.int().meta({ description: 'Unix seconds' }),
   data: z.array(z.looseObject({

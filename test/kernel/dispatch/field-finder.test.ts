@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
-import { FieldFinder, formBoundary, type FoundField } from '../../../kernel/dispatch/upload/field-finder.js'
+import { formBoundary } from '../../../kernel/contract/http/form.js'
+import { FieldFinder, type FoundField } from '../../../kernel/dispatch/upload/field-finder.js'
 
 interface Outcome {
   readonly field: FoundField | null

@@ -105,6 +105,8 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'GET /mcp/admin': [405, -32000],
   'DELETE /mcp/admin': [400, -32000],
   'POST /v1/images/generations': [404, 'model.not_loaded'],
+  'POST /v1/images/edits': [404, 'model.not_loaded'],
+  'POST /v1/images/variations': [404, 'model.not_loaded'],
   'POST /api/comfyui/pin': [404, 'gpu.img_slot_missing'],
   'POST /api/comfyui/restart': [404, 'gpu.img_slot_missing'],
   'POST /api/comfyui/switchover': [404, 'gpu.img_slot_missing'],

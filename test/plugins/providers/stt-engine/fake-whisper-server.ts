@@ -12,17 +12,17 @@ export async function whisperServer (body: Buffer, contentType: string): Promise
   if (Number.isNaN(parseFloat(form.text('temperature') ?? '0'))) {
     return { status: 500, headers: { 'content-type': 'text/plain' }, chunks: ['500 Internal Server Error\nstof'] }
   }
-  return answer(heard, form.text('response_format') ?? 'json', form.text('language') ?? 'auto')
+  return answer(heard, form.text('response_format') ?? 'json', form.text('language') ?? 'auto', form.text('translate') === 'true')
 }
 
-function answer (heard: Heard, format: string, language: string): EngineScript {
+function answer (heard: Heard, format: string, language: string, translates: boolean): EngineScript {
   const text = `${textOf(heard)}\n`
   switch (format) {
     case 'text': return { headers: { 'content-type': 'text/html; charset=utf-8' }, chunks: [text] }
     case 'srt': return { headers: { 'content-type': 'application/x-subrip' }, chunks: [srtOf(heard)] }
     case 'vtt': return { headers: { 'content-type': 'text/vtt' }, chunks: [vttOf(heard)] }
     case 'verbose_json': return json({
-      task: 'transcribe',
+      task: translates ? 'translate' : 'transcribe',
       language: language === 'auto' ? 'english' : language,
       duration: heard.seconds,
       text,

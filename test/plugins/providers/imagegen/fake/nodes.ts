@@ -17,10 +17,13 @@ const samplers = [
 const schedulers = ['simple', 'sgm_uniform', 'karras', 'exponential', 'ddim_uniform', 'beta', 'normal', 'linear_quadratic', 'kl_optimal']
 const seed: InputInfo = ['INT', { default: 0, min: 0, max: 18446744073709552000, control_after_generate: true }]
 const cfg: InputInfo = ['FLOAT', { default: 8.0, min: 0.0, max: 100.0, step: 0.1, round: 0.01 }]
+const scalings = ['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos']
+const scaled: InputInfo = ['INT', { default: 512, min: 0, max: 16384, step: 1 }]
+const place: InputInfo = ['INT', { default: 0, min: 0, max: 16384, step: 1 }]
 const side: InputInfo = ['INT', { default: 512, min: 16, max: 16384, step: 8 }]
 
 /** The nodes of the engine's core that image workflows use, with their inputs and outputs as the engine declares them. */
-export function nodeTable (checkpoints: readonly string[]): Readonly<Record<string, NodeInfo>> {
+export function nodeTable (checkpoints: readonly string[], pictures: readonly string[] = []): Readonly<Record<string, NodeInfo>> {
   return {
     CheckpointLoaderSimple: {
       required: { ckpt_name: [checkpoints, { tooltip: 'The name of the checkpoint (model) to load.' }] },
@@ -74,6 +77,43 @@ export function nodeTable (checkpoints: readonly string[]): Readonly<Record<stri
         latent_image: ['LATENT']
       },
       output: ['LATENT', 'LATENT'], outputNode: false, displayName: 'SamplerCustom', category: 'sampling/custom_sampling'
+    },
+    LoadImage: {
+      required: { image: [pictures, { image_upload: true }] },
+      output: ['IMAGE', 'MASK'], outputNode: false, displayName: 'Load Image', category: 'image'
+    },
+    ImageScale: {
+      required: { image: ['IMAGE'], upscale_method: [scalings], width: scaled, height: scaled, crop: [['disabled', 'center']] },
+      output: ['IMAGE'], outputNode: false, displayName: 'Upscale Image', category: 'image/upscaling'
+    },
+    VAEEncode: {
+      required: { pixels: ['IMAGE'], vae: ['VAE'] },
+      output: ['LATENT'], outputNode: false, displayName: 'VAE Encode', category: 'latent'
+    },
+    RepeatLatentBatch: {
+      required: { samples: ['LATENT'], amount: ['INT', { default: 1, min: 1, max: 64 }] },
+      output: ['LATENT'], outputNode: false, displayName: 'Repeat Latent Batch', category: 'latent/batch'
+    },
+    RepeatImageBatch: {
+      required: { image: ['IMAGE'], amount: ['INT', { default: 1, min: 1, max: 4096 }] },
+      output: ['IMAGE'], outputNode: false, displayName: 'RepeatImageBatch', category: 'image/batch'
+    },
+    SetLatentNoiseMask: {
+      required: { samples: ['LATENT'], mask: ['MASK'] },
+      output: ['LATENT'], outputNode: false, displayName: 'Set Latent Noise Mask', category: 'latent/inpaint'
+    },
+    MaskToImage: {
+      required: { mask: ['MASK'] },
+      output: ['IMAGE'], outputNode: false, displayName: 'Convert Mask to Image', category: 'mask'
+    },
+    ImageToMask: {
+      required: { image: ['IMAGE'], channel: [['red', 'green', 'blue', 'alpha']] },
+      output: ['MASK'], outputNode: false, displayName: 'Convert Image to Mask', category: 'mask'
+    },
+    ImageCompositeMasked: {
+      required: { destination: ['IMAGE'], source: ['IMAGE'], x: place, y: place, resize_source: ['BOOLEAN', { default: false }] },
+      optional: { mask: ['MASK'] },
+      output: ['IMAGE'], outputNode: false, displayName: 'ImageCompositeMasked', category: 'image'
     },
     VAEDecode: {
       required: { samples: ['LATENT'], vae: ['VAE'] },

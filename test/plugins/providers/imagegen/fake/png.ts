@@ -7,16 +7,28 @@ export interface Picture {
   readonly height: number
   /** Three bytes a pixel. */
   readonly rgb: Buffer
+  /** A byte a pixel, 255 for what is opaque; without it everything is. */
+  readonly alpha?: Buffer
 }
 
-/** A PNG of 8-bit RGB. @param texts what stands in its text chunks, by keyword */
-export function encodePng ({ width, height, rgb }: Picture, texts: Readonly<Record<string, string>> = {}): Buffer {
+/** A PNG of 8-bit RGB, with alpha if there is some. @param texts what stands in its text chunks, by keyword */
+export function encodePng ({ width, height, rgb, alpha }: Picture, texts: Readonly<Record<string, string>> = {}): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
   header.writeUInt32BE(height, 4)
-  header.set([8, 2, 0, 0, 0], 8)
-  const rows = Buffer.alloc((width * 3 + 1) * height)
-  for (let y = 0; y < height; y++) rgb.copy(rows, y * (width * 3 + 1) + 1, y * width * 3, (y + 1) * width * 3)
+  header.set([8, alpha === undefined ? 2 : 6, 0, 0, 0], 8)
+  const depth = alpha === undefined ? 3 : 4
+  const rows = Buffer.alloc((width * depth + 1) * height)
+  for (let y = 0; y < height; y++) {
+    const row = y * (width * depth + 1) + 1
+    if (alpha === undefined) rgb.copy(rows, row, y * width * 3, (y + 1) * width * 3)
+    else {
+      for (let x = 0; x < width; x++) {
+        const at = y * width + x
+        rows.set([...rgb.subarray(at * 3, at * 3 + 3), alpha[at]!], row + x * 4)
+      }
+    }
+  }
   const words = Object.entries(texts).map(([keyword, text]) => chunk('tEXt', Buffer.from(`${keyword}\0${text}`, 'latin1')))
   return Buffer.concat([SIGNATURE, chunk('IHDR', header), ...words, chunk('IDAT', deflateSync(rows, { level: 1 })), chunk('IEND', Buffer.alloc(0))])
 }
@@ -27,6 +39,7 @@ export function decodePng (png: Buffer): Picture {
   const data: Buffer[] = []
   let width = 0
   let height = 0
+  let depth = 3
   for (let at = 8; at < png.length;) {
     const length = png.readUInt32BE(at)
     const type = png.toString('latin1', at + 4, at + 8)
@@ -35,20 +48,29 @@ export function decodePng (png: Buffer): Picture {
     if (type === 'IHDR') {
       width = body.readUInt32BE(0)
       height = body.readUInt32BE(4)
-      if (body.subarray(8).compare(Buffer.from([8, 2, 0, 0, 0])) !== 0) throw new Error('not 8-bit RGB')
+      depth = body[9] === 6 ? 4 : 3
+      if (body.subarray(8).compare(Buffer.from([8, depth === 4 ? 6 : 2, 0, 0, 0])) !== 0) throw new Error('not 8-bit RGB')
     }
     if (type === 'IDAT') data.push(body)
     if (type === 'IEND') break
     at += 12 + length
   }
   const rows = inflateSync(Buffer.concat(data))
-  if (rows.length !== (width * 3 + 1) * height) throw new Error(`${rows.length} bytes for ${width}x${height}`)
+  const line = width * depth + 1
+  if (rows.length !== line * height) throw new Error(`${rows.length} bytes for ${width}x${height}`)
   const rgb = Buffer.alloc(width * 3 * height)
+  const alpha = Buffer.alloc(width * height)
   for (let y = 0; y < height; y++) {
-    if (rows[y * (width * 3 + 1)] !== 0) throw new Error('a filter that this reader does not know')
-    rows.copy(rgb, y * width * 3, y * (width * 3 + 1) + 1, (y + 1) * (width * 3 + 1))
+    if (rows[y * line] !== 0) throw new Error('a filter that this reader does not know')
+    if (depth === 3) rows.copy(rgb, y * width * 3, y * line + 1, (y + 1) * line)
+    else {
+      for (let x = 0; x < width; x++) {
+        rows.copy(rgb, (y * width + x) * 3, y * line + 1 + x * 4, y * line + 4 + x * 4)
+        alpha[y * width + x] = rows[y * line + 4 + x * 4]!
+      }
+    }
   }
-  return { width, height, rgb }
+  return depth === 4 ? { width, height, rgb, alpha } : { width, height, rgb }
 }
 
 export function chunk (type: string, body: Buffer): Buffer {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { basename, dirname } from 'node:path'
-import { encodePng } from './png.js'
+import { encodePng, type Picture } from './png.js'
 import { NodeProgress } from './progress.js'
 import type { PromptGraph } from './validate.js'
+import { workedOn } from './worked-on.js'
 
 export interface Job {
   readonly number: number
@@ -44,6 +45,8 @@ export interface QueueDeps {
   readonly save: (image: SavedImage, png: Buffer) => void
   /** Names of the files in a folder of images; none where there is none. */
   readonly saved: (type: SavedImage['type'], subfolder: string) => readonly string[]
+  /** A picture of the folder for them. */
+  readonly load: (name: string) => Picture
   readonly pace: Pace
   /** Whether nodes that were computed are kept for the next run, as they are without `--cache-none`. */
   readonly caches: boolean
@@ -224,7 +227,9 @@ export class PromptQueue {
   #saveImages (job: Job, id: string): SavedImage[] {
     const { inputs, class_type: type } = job.graph[id]!
     const nodes = Object.values(job.graph)
-    const latent = nodes.find(node => node.class_type === 'EmptyLatentImage')!.inputs
+    const given = workedOn(job.graph, this.#deps.load)
+    const latent = nodes.find(node => node.class_type === 'EmptyLatentImage')?.inputs ??
+      { width: given!.width, height: given!.height, batch_size: given!.count }
     const sampler = nodes.find(node => node.class_type === 'KSampler' || node.class_type === 'SamplerCustom')!.inputs
     const seed = Number(sampler.seed ?? sampler.noise_seed)
     const prefix = type === 'SaveImage' ? String(inputs.filename_prefix) : `ComfyUI_temp_${randomUUID().slice(0, 5)}`
@@ -240,7 +245,8 @@ export class PromptQueue {
     let counter = Math.max(0, ...numbers)
     for (let i = 0; i < Number(latent.batch_size); i++) {
       const image: SavedImage = { filename: `${name}_${String(++counter).padStart(5, '0')}_.png`, subfolder, type: kind }
-      this.#deps.save(image, encodePng(picture(width, height, seed + i), { prompt: asciiJson(job.graph) }))
+      const drawn = picture(width, height, seed + i)
+      this.#deps.save(image, encodePng(given === null ? drawn : given.pixels(drawn), { prompt: asciiJson(job.graph) }))
       images.push(image)
     }
     return images

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { basename, join, normalize } from 'node:path'
 import { WebSocketServer, type WebSocket } from 'ws'
 import { nodeTable, objectInfo } from './nodes.js'
+import { decodePng } from './png.js'
 import { jobRow, PromptQueue, type Pace, type SavedImage } from './queue.js'
 import { validatePrompt, type PromptGraph } from './validate.js'
 
@@ -47,12 +48,14 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
     const found = existsSync(folder('models/checkpoints')) ? readdirSync(folder('models/checkpoints')) : []
     return found.filter(name => /\.(safetensors|ckpt|pt)$/.test(name)).sort()
   }
+  const pictures = (): string[] => readdirSync(folder('input')).sort()
   const queue = new PromptQueue({
     pace,
     caches: !options.argv.includes('--cache-none'),
     send: (type, data, clientId) => {
       for (const [id, socket] of sockets) if (clientId === null || id === clientId) socket.send(JSON.stringify({ type, data }))
     },
+    load: name => decodePng(readFileSync(join(folder('input'), name))),
     save: ({ type, subfolder, filename }: SavedImage, png) => {
       mkdirSync(join(folder(type), subfolder), { recursive: true })
       writeFileSync(join(folder(type), subfolder, filename), png)
@@ -73,7 +76,7 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
       }]
     }),
     'GET /prompt': () => ({ exec_info: { queue_remaining: queue.remaining } }),
-    'GET /object_info': () => Object.fromEntries(Object.entries(nodeTable(checkpoints())).map(([name, node]) => [name, objectInfo(name, node)])),
+    'GET /object_info': () => Object.fromEntries(Object.entries(nodeTable(checkpoints(), pictures())).map(([name, node]) => [name, objectInfo(name, node)])),
     'GET /queue': () => ({ queue_running: queue.running === null ? [] : [jobRow(queue.running)], queue_pending: queue.pending.map(jobRow) }),
     'GET /history': (_, url) => {
       const max = url.searchParams.get('max_items')
@@ -85,7 +88,7 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
         return reply(res, 400, { error: { type: 'no_prompt', message: 'No prompt provided', details: 'No prompt provided', extra_info: {} }, node_errors: {} })
       }
       const graph = body.prompt as PromptGraph
-      const verdict = validatePrompt(graph, nodeTable(checkpoints()))
+      const verdict = validatePrompt(graph, nodeTable(checkpoints(), pictures()))
       const order = typeof body.number === 'number' ? body.number : body.front === true ? -(number++) : number++
       if (!verdict.valid) return reply(res, 400, { error: verdict.error, node_errors: verdict.nodeErrors })
       const given = options.knowsIds === false ? undefined : body.prompt_id
@@ -149,9 +152,28 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
     }
   }
 
+  /** Into the folder that `type` names; what is there already gets a number unless `overwrite` says otherwise. */
+  async function upload (request: IncomingMessage, res: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const form = await new Response(Buffer.concat(chunks), { headers: { 'content-type': request.headers['content-type'] ?? '' } }).formData()
+    const file = form.get('image')
+    if (!(file instanceof File) || file.name === '') return reply(res, 400, null)
+    const [type, subfolder] = [form.get('type') ?? 'input', form.get('subfolder') ?? ''].map(String) as [string, string]
+    const within = normalize(join(folder(type), subfolder))
+    if (!`${within}/`.startsWith(`${folder(type)}/`)) return reply(res, 400, null)
+    mkdirSync(within, { recursive: true })
+    writeFileSync(join(within, basename(file.name)), Buffer.from(await file.arrayBuffer()))
+    reply(res, 200, { name: basename(file.name), subfolder, type })
+  }
+
   async function handle (request: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://engine')
     const path = url.pathname.replace(/^\/api(?=\/)/, '')
+    if (request.method === 'POST' && path === '/upload/image') {
+      seen.push(`POST ${path}`)
+      return await upload(request, res)
+    }
     const text = await readText(request)
     if (path === '/__test__') return reply(res, 200, control(JSON.parse(text === '' ? '{}' : text) as Json))
     if (path !== '/system_stats') seen.push(`${request.method} ${path}`)
@@ -163,7 +185,7 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
     }
     const node = /^\/object_info\/([^/]+)$/.exec(path)?.[1]
     if (node !== undefined) {
-      const info = nodeTable(checkpoints())[node]
+      const info = nodeTable(checkpoints(), pictures())[node]
       return reply(res, 200, info === undefined ? {} : { [node]: objectInfo(node, info) })
     }
     const route = routes[`${request.method} ${path}`]

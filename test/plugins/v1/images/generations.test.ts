@@ -1,8 +1,8 @@
 import type { APIError } from 'openai'
 import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError } from 'openai'
 import t from 'tap'
-import { decodePng } from '../providers/imagegen/fake/png.js'
-import { cachedFiles, imageGateway } from '../providers/imagegen/image-gateway.js'
+import { decodePng } from '../../providers/imagegen/fake/png.js'
+import { cachedFiles, imageGateway } from '../../providers/imagegen/image-gateway.js'
 
 interface Answer {
   readonly created: number
