@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import t from 'tap'
 
 /** For one file: a test that hangs must not take the time of those that come after it. */
@@ -20,12 +20,14 @@ export async function runGroup (files: readonly string[], kind?: string): Promis
     t.setTimeout(FILE_MS)
     t.comment(file)
     const before = surroundings()
+    const cost = costs()
     await import(new URL(file, import.meta.url).href)
     await t.test(`${file} leaves the process as it was`, async test => {
       t.jobs = 1
       for (const teardown of teardowns.splice(0).reverse()) await teardown.call(test)
       test.same(surroundings(), before)
     })
+    t.comment(`${file}: ${cost()}`)
   }
 }
 
@@ -43,6 +45,23 @@ function* untaken (files: readonly string[], kind: string): Generator<string> {
     yield file
   }
   t.pass('every file of this kind is taken')
+}
+
+/** What it takes from here on, for whoever wants the tests to take less. */
+function costs (): () => string {
+  const [at, own, others] = [performance.now(), process.cpuUsage(), ofPrograms()]
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+  return () => {
+    const { user, system } = process.cpuUsage(own)
+    return `${seconds(performance.now() - at)}, of processor time ${seconds((user + system) / 1000)}, and ${seconds(ofPrograms() - others)} of programs`
+  }
+}
+
+/** Milliseconds of processor time of the programs that this process started and that have ended; 0 where there is no procfs. */
+function ofPrograms (): number {
+  if (!existsSync('/proc/self/stat')) return 0
+  const [user, system] = readFileSync('/proc/self/stat', 'utf8').replace(/^.*\) /s, '').split(' ').slice(13, 15).map(Number)
+  return (user! + system!) * 10
 }
 
 /** What the next file would stumble over. */

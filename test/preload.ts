@@ -9,6 +9,10 @@ import Module, { syncBuiltinESMExports } from 'node:module'
  */
 import 'undici'
 import { lighterCode } from './bundle/lighter-code.js'
+import { keepTemporaryFilesInMemory } from './memory-folder.js'
+
+// the rings install whole programs
+if (!/\/rings\//.test(process.argv[1] ?? '')) keepTemporaryFilesInMemory()
 
 interface Compiling {
   readonly _compile: (this: unknown, code: string, file: string, ...rest: unknown[]) => unknown
