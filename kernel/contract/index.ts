@@ -20,7 +20,7 @@ export type {
 } from './agent/agent.js'
 export { defineService, isService, serviceVerbs } from './agent/companion.js'
 export type {
-  PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceLook, ServiceVerb, ServiceWorld
+  PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceLook, ServiceSlot, ServiceVerb, ServiceWorld
 } from './agent/companion.js'
 export type {
   BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, RuntimeMethods, ServiceMethods, ToolMethods

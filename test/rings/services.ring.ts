@@ -7,6 +7,7 @@ import { openWebui } from '../../plugins/services/companions/open-webui.js'
 import { hindsightImage } from '../../plugins/services/memory/hindsight/program.js'
 import { verbs } from '../chaos/verbs.js'
 import { run, type Finished } from '../cli/support.js'
+import { fakeEnginesImage } from '../e2e/fake-engines-image.js'
 import { api, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
@@ -118,6 +119,59 @@ t.test('Hindsight as a container: its models are slots, and its database is in a
   t.strictSame(await containersOf(host, home), [])
   t.match(await svc('service', 'uninstall', 'hindsight', '--data', '--yes'), { code: 0, stdout: 'Hindsight is gone.\n' })
   t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/hindsight')))
+  t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+})
+
+t.test('ComfyUI as a slot: offered, brought with its image, taken over after a crash, and taken away with its data', async t => {
+  const engine = await testEngine(t, 'docker')
+  if (engine === null) return
+  const { host } = engine
+  const home = await liveHome(t, {
+    'etc/svc/svc.toml': '[runtime]\ndriver = "docker"\n[slots]\nautostart = false\n[plugins.config.api-services]\nsystemctl = "/nonexistent"\n',
+    'var/lib/svc/comfyui/models/checkpoints/sd_xl_turbo_1.0_fp16.safetensors': ''
+  })
+  const env = { DOCKER_HOST: host, SVC_TOOLBOX_IMAGE_IMAGEGEN: await fakeEnginesImage(t, engine) }
+  let gateway = await startLive(t, home, env)
+  const svc = (...words: readonly string[]): Promise<Finished> => run([...words, '--url', gateway.url])
+  t.teardown(() => svc('service', 'uninstall', 'comfyui', '--data', '--yes').catch(() => undefined))
+  const offer = async (): Promise<unknown> =>
+    ((await api(gateway, 'GET', '/api/install/state')).json as { offers: Array<{ id: string }> }).offers.find(({ id }) => id === 'comfyui')
+  const order = { model: 'sdxl-turbo', prompt: 'a red apple', size: '256x256', response_format: 'b64_json' }
+  const data = join(home, 'var/lib/svc/comfyui')
+
+  t.match(await offer(), { kind: 'app', name: 'ComfyUI', licence: { name: 'GPL-3.0' }, bytes: null, installed: false })
+  t.match(await svc('service', 'list'), { stdout: /^comfyui +not here +slot/m, stderr: /comfyui: `svc service install comfyui` brings it/ })
+  const installed = await svc('service', 'install', 'comfyui')
+  t.match(installed, { code: 0, stdout: 'ComfyUI is installed.\nComfyUI: it is slot img, which its requests load\n', stderr: /ComfyUI: GPL-3\.0 \(https/ }, installed.stderr)
+  t.match(await offer(), { installed: true })
+  t.strictSame(await containersOf(host, home), [], 'nothing runs before it is asked for')
+  t.match(await svc('service', 'start', 'comfyui'), { code: 0 })
+  t.match((await svc('service', 'list')).stdout, /^comfyui +up +slot +- +http:/m)
+  t.match(await api(gateway, 'POST', '/v1/images/generations', order), { status: 200, json: { data: [{ b64_json: String }] } }, 'the same engine makes the images')
+  const [id, ...more] = await containersOf(host, home)
+  t.strictSame(more, [], 'one engine, however it is called')
+  t.match(await svc('service', 'install', 'comfyui', '--form', 'container'), { code: 1, stderr: /ComfyUI runs as a slot and comes in no other form/ })
+  t.match(await svc('service', 'install', 'comfyui'), { code: 0 }, 'a second time')
+
+  await gateway.kill('SIGKILL')
+  gateway = await startLive(t, home, env)
+  t.match((await svc('service', 'list')).stdout, /^comfyui +up +slot/m)
+  t.strictSame(await containersOf(host, home), [id], 'the next gateway takes it over')
+
+  t.match(await svc('service', 'uninstall', 'comfyui'), { code: 0, stdout: 'ComfyUI is uninstalled; its data is kept.\n' })
+  t.strictSame(await containersOf(host, home), [])
+  t.equal((await api(gateway, 'GET', '/api/slots/img')).status, 404)
+  t.ok(existsSync(join(data, 'models/checkpoints/sd_xl_turbo_1.0_fp16.safetensors')))
+  t.match(await svc('service', 'install', 'comfyui'), { code: 0 })
+  t.match(await svc('service', 'uninstall', 'comfyui', '--data', '--yes'), { code: 0, stdout: 'ComfyUI is gone.\n' })
+  t.notOk(existsSync(data), 'nothing is left of it')
+
+  t.match(await svc('slot', 'create', 'pictures', '--type', 'image'), { code: 0 })
+  t.match(await svc('service', 'install', 'comfyui'), { code: 0, stdout: /it is slot pictures/ }, 'a slot that is there is what it runs as')
+  t.equal((await api(gateway, 'GET', '/api/slots/img')).status, 404, 'and no second one contends for its port and its GPU')
+  t.match(await svc('service', 'start', 'comfyui'), { code: 0 }, 'its folders are there again')
+  t.match(await svc('service', 'uninstall', 'comfyui'), { code: 1, stderr: /which was not made by its installation: `svc slot delete pictures` deletes it/ })
+  t.match(await svc('slot', 'delete', 'pictures', '--force'), { code: 0 })
   t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
 })
 

@@ -25,7 +25,7 @@ interface InstallOptions {
 const START_MS = 60_000
 const LOOK_EVERY_MS = 300
 
-const NOTE = 'With a name: the gateway brings that service, in an environment of its own or as a container.\n' +
+const NOTE = 'With a name: the gateway brings that service, in an environment of its own, as a container, or as a slot.\n' +
   'Without: the gateway itself becomes a service of this machine, as root: a unit of systemd, or a launchd job on macOS.'
 
 export function addServiceInstall (service: Command, cli: Cli): void {
@@ -88,6 +88,8 @@ async function installService (cli: Cli, client: ApiClient, id: string, { form, 
   if (json === true) return
   cli.out.line(`${record.name}${ended.version === null ? '' : ` ${ended.version}`} is installed.`)
   for (const setting of ended.settings) cli.out.line(`svc.toml has [${setting.replace('.', '] ')} for it now.`)
+  // a slot is loaded by its requests
+  if (ended.form === 'slot') return cli.out.line(`${record.name}: ${ended.message}`)
   cli.out.line(`Start it: svc service start ${id}; with the gateway from then on: svc service enable ${id}`)
 }
 

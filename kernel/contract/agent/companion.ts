@@ -47,6 +47,14 @@ export interface ServiceImage {
   readonly command?: (world: ServiceWorld) => readonly string[]
 }
 
+/** What runs as a slot and can be brought as one: a slot with the image of its engine. */
+export interface ServiceSlot {
+  /** Disk that the image takes; null if unknown. */
+  readonly bytes: number | null
+  /** Folder below the state root in which its engine keeps its data unless an operator names another one; null for none. */
+  readonly data: string | null
+}
+
 /** How a service was when it was looked at. */
 export interface ServiceLook {
   /** It answered, and works. */
@@ -100,6 +108,8 @@ export interface ServiceDescriptor {
   readonly look?: () => Promise<ServiceLook | null>
   /** Runs as the first enabled slot of this type: the verbs are the slot's. */
   readonly slot?: SlotType
+  /** Set where the gateway can make such a slot. */
+  readonly slotOffer?: ServiceSlot
   /** It does not work without an enabled slot of each of these types: it is neither installed nor started until there is one. */
   readonly needs?: readonly SlotType[]
   readonly python?: PythonProgram
@@ -121,6 +131,7 @@ export function defineService (descriptor: ServiceDescriptor): ServiceDescriptor
     [probe.startsWith('/'), 'its probe is no path'],
     [/^[A-Za-z0-9@_.:-]+\.service$/.test(unit), 'its unit is not the name of a .service'],
     [verbs.every(verb => serviceVerbs.includes(verb)), `its verbs are not among ${serviceVerbs.join(', ')}`],
+    [descriptor.slotOffer === undefined || descriptor.slot !== undefined, 'it offers a slot and has no type of slot'],
     [settings.every(({ key }) => /^[a-z_]+\.[a-z_]+$/.test(key)), 'the key of a setting is not table.key']
   ]
   const wrong = rules.find(([holds]) => !holds)

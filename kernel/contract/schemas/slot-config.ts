@@ -52,7 +52,8 @@ const slotMetaSchema = z.strictObject({
   pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model by itself; false leaves that to an operator' }),
   pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pending model did not arrive' }),
   context_for: z.string().min(1).nullable().default(null)
-    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: an operator wrote it' })
+    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: an operator wrote it' }),
+  service: z.string().min(1).nullable().default(null).meta({ description: 'Service that it was made for, and goes with' })
 }).meta({ description: 'What the gateway keeps about the slot' })
 
 /**

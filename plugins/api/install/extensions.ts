@@ -60,8 +60,8 @@ export async function availableExtensions ({ companions, agentOffers }: Extensio
 type Found = { readonly kind: 'app' | 'agent' | 'slot', readonly installed: boolean }
 
 /**
- * Brings the extensions that were asked for, and says what became of each. The image engine needs no installation, it is a
- * slot; agents come by jobs of their own, which go on. Never rejects.
+ * Brings the extensions that were asked for, and says what became of each. What runs as a slot is there with it, however that
+ * was made; agents come by jobs of their own, which go on. Never rejects.
  */
 export async function bringExtensions (deps: ExtensionDeps, { wanted, isAsked }: ExtensionOrder): Promise<ExtensionOutcome[]> {
   const ids = Object.keys(wanted).filter(id => wanted[id] === true)
@@ -72,7 +72,7 @@ export async function bringExtensions (deps: ExtensionDeps, { wanted, isAsked }:
     const skipped = skipOf(found.get(id), isAsked)
     if (skipped !== null) return { ext_id: id, installed: false, skipped, error: null, job: null }
     const { kind, installed } = found.get(id)!
-    if (kind === 'app') return bringService(deps, id, installed)
+    if (kind !== 'agent') return bringService(deps, id, installed)
     const outcome = before.then(() => bringAgent(deps, id))
     before = outcome
     return outcome
@@ -113,7 +113,7 @@ async function bringAgent ({ agentLifecycle }: ExtensionDeps, id: string): Promi
 /** Null for what is to be brought, or is here already. Pure. */
 export function skipOf (found: Found | undefined, isAsked: boolean): ExtensionOutcome['skipped'] {
   if (found === undefined) return 'unknown_extension'
-  if (found.kind === 'slot') return 'made_with_its_slot'
+  if (found.kind === 'slot' && found.installed) return 'made_with_its_slot'
   return isAsked || found.installed ? null : 'not_asked_for'
 }
 

@@ -2,12 +2,13 @@ import {
   messageOf, SerialQueue, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
 } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
-import { ServiceInstaller, type InstallerDeps } from './installer.js'
+import { bytesOf, ServiceInstaller, type InstallerDeps } from './installer.js'
 import { OwnPrograms, type ProgramOutcome } from './own-programs.js'
 import { probe, type Probed } from './probe.js'
 import type { Companions, FindRunner, InstallForm, InstallStatus, ServiceForm, ServiceOffer, ServiceRunner } from './ref.js'
 import type { Systemd, UnitState, VerbOutcome } from './systemd.js'
-import { placeOf } from './world.js'
+import { slotOf } from './slot-form.js'
+import { placeOf, usualNames } from './world.js'
 
 export interface CompanionDeps extends InstallerDeps {
   readonly catalog: ServiceCatalog
@@ -99,9 +100,15 @@ export class ServiceManager implements Companions {
   }
 
   /** The first enabled slot that it runs as; null where it is no slot, or there is none. */
-  slotOf ({ slot }: ServiceDescriptor): string | null {
-    if (slot === undefined) return null
-    return [...this.#deps.config.snapshot.slots.values()].find(({ type, enabled }) => type === slot && enabled)?.name ?? null
+  slotOf (service: ServiceDescriptor): string | null {
+    return slotOf(this.#deps, service)
+  }
+
+  /** Where it listens: a slot where its engine does. */
+  portOf (service: ServiceDescriptor): number {
+    const own = this.slotOf(service)
+    const address = own === null ? null : this.#deps.slots.status(own).address
+    return address?.port ?? placeOf(this.#deps, service).port
   }
 
   /** Asks it how it is. Never rejects. */
@@ -142,7 +149,7 @@ export class ServiceManager implements Companions {
   async offers (): Promise<readonly ServiceOffer[]> {
     return await Promise.all(this.list().map(async service => {
       const forms = await this.installer.forms(service)
-      const bytes = forms[0] === undefined ? null : service[forms[0]]?.bytes ?? null
+      const bytes = forms[0] === undefined ? null : bytesOf(service, forms[0])
       return { service, forms, bytes, installed: this.installer.status(service).form !== null }
     }))
   }
@@ -158,6 +165,8 @@ export class ServiceManager implements Companions {
   }
 
   async bringUp (id: string): Promise<string | null> {
+    // its engine would take the GPU from the others
+    if (this.get(id).slot !== undefined) return 'it is a slot, which its requests load'
     for (const verb of ['enable', 'start'] as const) {
       const { ok, message } = await this.act(id, verb)
       if (!ok) return message
@@ -168,7 +177,7 @@ export class ServiceManager implements Companions {
   /** What runs already goes on with what was installed. */
   async #takeUp (service: ServiceDescriptor, status: InstallStatus): Promise<InstallStatus> {
     await this.#inTurn(service.id, async () => {
-      if (this.#runs(service)) await this.#programs.launch(service, status.form!, this.#deps.signal)
+      if (status.form !== 'slot' && this.#runs(service)) await this.#programs.launch(service, status.form!, this.#deps.signal)
       await this.installer.sweep(service)
     })
     return status
@@ -192,7 +201,7 @@ export class ServiceManager implements Companions {
   async #actOnSlot (service: ServiceDescriptor, verb: ServiceVerb): Promise<ProgramOutcome> {
     const { slots } = this.#deps
     const own = this.slotOf(service)
-    if (own === null) throw new Error(`${service.name} runs as a slot and there is none: make one with \`svc slot create img --type ${service.slot!}\``)
+    if (own === null) throw new Error(`${service.name} runs as a slot and there is none: make one with \`svc slot create ${usualNames[service.slot!]} --type ${service.slot!}\``)
     if (verb === 'stop') await slots.unload(own)
     else if (verb === 'restart') await slots.restart(own)
     else await slots.load(own)

@@ -2,7 +2,7 @@ import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** What could not be removed, and why the first of it could not. */
-export interface Remains { readonly count: number, readonly first: Error }
+export interface Remains { readonly folder: string, readonly count: number, readonly first: Error }
 
 /**
  * Removes a folder with all that is in it, and goes on over what cannot be removed: a container whose program is another user
@@ -11,9 +11,9 @@ export interface Remains { readonly count: number, readonly first: Error }
 export async function removeFolder (path: string): Promise<Remains | null> {
   let remains: Remains | null = null
   const add = (more: Remains | null): void => {
-    if (more !== null) remains = { count: (remains?.count ?? 0) + more.count, first: remains?.first ?? more.first }
+    if (more !== null) remains = { folder: path, count: (remains?.count ?? 0) + more.count, first: remains?.first ?? more.first }
   }
-  const failed = (error: NodeJS.ErrnoException): void => { if (error.code !== 'ENOENT') add({ count: 1, first: error }) }
+  const failed = (error: NodeJS.ErrnoException): void => { if (error.code !== 'ENOENT') add({ folder: path, count: 1, first: error }) }
   // `rm` with `recursive` ends with the first failure, and what it had begun goes on behind its back
   const entries = await readdir(path, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     failed(error)

@@ -1,11 +1,12 @@
 import { statfs } from 'node:fs/promises'
 import { messageOf, shellText, type Clock, type DaemonService, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
-import { removeFolder } from './data-folder.js'
+import { removeFolder, type Remains } from './data-folder.js'
 import { servicesError } from './errors.js'
 import type { KeptServices } from './kept.js'
 import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
 import type { InstallForm, InstallStatus } from './ref.js'
-import { folderOf, missingSlot, mustHaveSlots, type WorldDeps } from './world.js'
+import { bringSlot, slotMisfit, slotOf, takeSlot } from './slot-form.js'
+import { folderOf, missingSlot, mustHaveSlots, usualNames, type WorldDeps } from './world.js'
 
 export interface InstallerDeps extends WorldDeps {
   readonly clock: Clock
@@ -41,17 +42,20 @@ export class ServiceInstaller {
   /** In which forms it could be brought here, best first, as of a minute ago; none where nothing may be. */
   async forms (service: ServiceDescriptor): Promise<readonly InstallForm[]> {
     const { daemons, downloads } = this.#deps
-    const { python, container } = service
+    const { python, container, slotOffer } = service
     const forms: InstallForm[] = []
     if (!downloads || missingSlot(this.#deps, service) !== undefined) return forms
+    if (slotOffer !== undefined && await slotMisfit(this.#deps, service) === null) forms.push('slot')
     if (python !== undefined && await this.#pythonFor(python) !== null) forms.push('python')
     if (container !== undefined && daemons.hasContainers) forms.push('container')
     return forms
   }
 
-  status ({ id }: ServiceDescriptor): InstallStatus {
+  status (service: ServiceDescriptor): InstallStatus {
+    const { id, slot } = service
     const work = this.#works.get(id)
     if (work !== undefined && work.status.state !== 'installed') return work.status
+    if (slot !== undefined) return slotStatus(slotOf(this.#deps, service))
     const { form, version } = this.#deps.kept.get(id)
     return { state: form === null ? 'absent' : 'installed', form, version, message: '', settings: work?.status.settings ?? [] }
   }
@@ -76,7 +80,7 @@ export class ServiceInstaller {
     this.#works.set(id, work)
     work.done = this.#bring(service, form, message => { work.status = { ...status, message } }).then(settings => {
       work.status = { state: 'installed', form, version, message: '', settings }
-      return work.status
+      return this.status(service)
     }, (error: unknown) => {
       work.status = { ...status, state: 'failed', message: messageOf(error) }
       throw error
@@ -86,16 +90,23 @@ export class ServiceInstaller {
   }
 
   /** Throws `services.data_left` once all else is gone. */
-  async remove ({ id, name }: ServiceDescriptor, withData: boolean): Promise<void> {
-    const folder = folderOf(this.#deps, id)
-    await sweepEnvironments(folder, null)
-    const remains = withData ? await removeFolder(folder) : null
+  async remove (service: ServiceDescriptor, withData: boolean): Promise<void> {
+    const { id, name, slot } = service
+    const remove = slot === undefined ? this.#removeProgram(service, withData) : takeSlot(this.#deps, service, withData)
+    const remains = await remove
     this.#deps.kept.forget(id)
     this.#works.delete(id)
     if (remains === null) return
+    const { folder } = remains
     const command = `sudo ${shellText(['rm', '-rf', '--', folder])}`
     throw servicesError('services.data_left', `${name} is uninstalled, but the gateway's user may not delete all of its data (${remains.count} left; ${messageOf(remains.first)}): ${command}`,
       { details: { service: id, folder, left: remains.count, command } })
+  }
+
+  async #removeProgram ({ id }: ServiceDescriptor, withData: boolean): Promise<Remains | null> {
+    const folder = folderOf(this.#deps, id)
+    await sweepEnvironments(folder, null)
+    return withData ? await removeFolder(folder) : null
   }
 
   /** Environments that no program needs any more. */
@@ -123,7 +134,9 @@ export class ServiceInstaller {
   async #bring (service: ServiceDescriptor, form: InstallForm, tell: (message: string) => void): Promise<readonly string[]> {
     const { kept, daemons, signal, env, config } = this.#deps
     const { id, python, container } = service
-    if (form === 'container') {
+    if (form === 'slot') {
+      await bringSlot(this.#deps, service, tell)
+    } else if (form === 'container') {
       await daemons.fetch(container!.image, { signal, onMessage: tell })
       kept.change(id, { form, version: null, environment: null })
     } else {
@@ -148,12 +161,18 @@ export class ServiceInstaller {
   /** What was asked for, else the best there is. Throws `services.cannot_install`. */
   async #formFor (service: ServiceDescriptor, wanted?: InstallForm): Promise<InstallForm> {
     const { downloads, config: { paths } } = this.#deps
-    const { id, name, python, container, slot, unit } = service
+    const { id, name, python, container, slot, unit, slotOffer } = service
     const cannot = (why: string): Error => servicesError('services.cannot_install', why, { details: { service: id } })
-    if (slot !== undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create img --type ${slot}\``)
-    if (python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
+    if (slot !== undefined && slotOffer === undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create ${usualNames[slot]} --type ${slot}\``)
+    if (slot === undefined && python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
     mustHaveSlots(this.#deps, service)
     if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
+    if (slotOffer !== undefined) {
+      if (wanted !== undefined && wanted !== 'slot') throw cannot(`${name} runs as a slot and comes in no other form`)
+      const misfit = await slotMisfit(this.#deps, service)
+      if (misfit !== null) throw cannot(`${name} cannot run as a slot here: ${misfit}`)
+      return 'slot'
+    }
     // what was missing may have been installed just now
     this.#looks.clear()
     const forms = await this.forms(service)
@@ -162,13 +181,23 @@ export class ServiceInstaller {
       if (form !== 'container' && python !== undefined) throw noPython(python)
       throw cannot(container === undefined ? `${name} does not come as a container` : 'no container engine answers here; `svc status` says why')
     }
-    const bytes = service[form]?.bytes ?? null
+    const bytes = bytesOf(service, form)
     if (form === 'python' && bytes !== null) {
       const { bavail, bsize } = await statfs(paths.state)
       if (bavail * bsize < bytes * ROOM) throw cannot(`${name} needs ${gigabytes(bytes * ROOM)} GB on the disk of ${paths.state}, and ${gigabytes(bavail * bsize)} GB are free`)
     }
     return form
   }
+}
+
+/** Disk that a service takes in a form; null if unknown. */
+export function bytesOf ({ python, container, slotOffer }: ServiceDescriptor, form: InstallForm): number | null {
+  return { python, container, slot: slotOffer }[form]?.bytes ?? null
+}
+
+function slotStatus (name: string | null): InstallStatus {
+  if (name === null) return { state: 'absent', form: null, version: null, message: '', settings: [] }
+  return { state: 'installed', form: 'slot', version: null, message: `it is slot ${name}, which its requests load`, settings: [] }
 }
 
 function settingOf (svc: object, key: string): unknown {

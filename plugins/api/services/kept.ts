@@ -1,13 +1,13 @@
 import type { PluginTable } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { installForms } from './ref.js'
+import { programForms } from './ref.js'
 
 const keptSchema = z.object({
   /** It starts with the gateway. */
   enabled: z.boolean(),
   /** The gateway was set as it wishes: done once, since the operator may have undone it. */
   prepared: z.boolean(),
-  form: z.enum(installForms).nullable(),
+  form: z.enum(programForms).nullable(),
   version: z.string().nullable(),
   /** Folder of its environment. */
   environment: z.string().nullable()

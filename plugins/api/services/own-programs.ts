@@ -2,7 +2,7 @@ import { pause, type Clock, type DaemonService, type ServiceDescriptor, type Ser
 import type { ServiceInstaller } from './installer.js'
 import type { KeptServices } from './kept.js'
 import type { Probed } from './probe.js'
-import type { InstallForm, ServiceForm, ServiceRunner } from './ref.js'
+import type { ProgramForm, ServiceForm, ServiceRunner } from './ref.js'
 import { verbTimeoutMs } from './systemd.js'
 import { programOf, type WorldDeps } from './world.js'
 
@@ -67,7 +67,7 @@ export class OwnPrograms {
   }
 
   /** Makes sure that it runs, and waits for nothing to answer. */
-  async launch (service: ServiceDescriptor, form: InstallForm, signal: AbortSignal): Promise<void> {
+  async launch (service: ServiceDescriptor, form: ProgramForm, signal: AbortSignal): Promise<void> {
     const { daemons, kept } = this.#deps
     await daemons.run(await programOf(this.#deps, service, form, kept.get(service.id)), { signal })
   }

@@ -4,7 +4,11 @@ import { createServiceRef, type NpmProgram, type PythonProgram, type ServiceDesc
 export const serviceForms = ['unit', 'python', 'container', 'slot', 'agent'] as const
 export type ServiceForm = typeof serviceForms[number]
 
-export const installForms = ['python', 'container'] as const
+/** As a program that the gateway runs. */
+export const programForms = ['python', 'container'] as const
+export type ProgramForm = typeof programForms[number]
+
+export const installForms = [...programForms, 'slot'] as const
 export type InstallForm = typeof installForms[number]
 
 export const installStates = ['absent', 'installing', 'installed', 'failed'] as const
@@ -35,7 +39,10 @@ export interface Companions {
   offers (): Promise<readonly ServiceOffer[]>
   /** Goes on when the caller leaves. Throws `services.unknown` or `services.cannot_install`, and rejects with what went wrong. */
   install (id: string, form?: InstallForm): Promise<InstallStatus>
-  /** Starts it, now and with the gateway. Null once it answers, else why it does not. Throws `services.unknown`. */
+  /**
+   * Starts it, now and with the gateway; a slot is left to its requests. Null once it answers, else why it does not. Throws
+   * `services.unknown`.
+   */
   bringUp (id: string): Promise<string | null>
 }
 

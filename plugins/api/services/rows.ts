@@ -32,12 +32,13 @@ export async function serviceRows (deps: RowDeps, announced: Promise<Announced>)
     const { problem } = deps.daemons.status(daemon)
     const runner = manager.runnerOf(service)
     const own = runner?.installed() ?? null
-    const { port } = placeOf(deps, service)
+    const port = manager.portOf(service)
+    const isAbsent = slot === undefined ? form === null : manager.slotOf(service) === null
     return {
       id,
       name,
       description,
-      managed: slot === undefined ? form !== null : manager.slotOf(service) !== null,
+      managed: !isAbsent,
       runs_as: form,
       unit,
       unit_state: units.get(unit) ?? (isOurs ? ownState(deps, daemon, form === 'agent' || deps.kept.get(id).enabled) : null),
@@ -54,7 +55,7 @@ export async function serviceRows (deps: RowDeps, announced: Promise<Announced>)
       installation: own === null ? { ...installation, settings: [...installation.settings] } : { state: 'installed', form: null, version: own.version, message: '', settings: [] },
       hints: [
         ...typeof hints === 'function' ? hints() : hints,
-        ...form === null && installation.state === 'absent' && (service.python ?? service.container) !== undefined ? [`\`svc service install ${id}\` brings it`] : [],
+        ...isAbsent && installation.state === 'absent' && (service.python ?? service.container ?? service.slotOffer) !== undefined ? [`\`svc service install ${id}\` brings it`] : [],
         ...form === null && runner !== undefined ? [`\`${runner.brings}\` brings it`] : []
       ]
     }
@@ -88,7 +89,8 @@ function urlOf (deps: RowDeps, service: ServiceDescriptor, mdnsName: string): st
   const told = publicUrlVariable === undefined ? undefined : deps.config.secret(publicUrlVariable)
   if (told !== undefined) return told
   if (page === null || loopback === true) return null
-  const { host, port } = placeOf(deps, service)
+  const { host } = placeOf(deps, service)
+  const port = deps.manager.portOf(service)
   const isEverywhere = host === '0.0.0.0' || host === '::'
   return `http://${isEverywhere ? mdnsName : host.includes(':') ? `[${host}]` : host}:${port}${page}`
 }

@@ -71,7 +71,7 @@ export const actedSchema = z.strictObject({
 })
 
 export const installBodySchema = z.strictObject({
-  form: z.enum(installForms).optional().meta({ description: 'Default: a Python environment where a Python fits, else a container' })
+  form: z.enum(installForms).optional().meta({ description: 'Default: a Python environment where a Python fits, else a container; `slot` for what runs as one' })
 }).meta({ title: 'ServiceInstallOrder' })
 
 export const uninstallQuerySchema = z.strictObject({

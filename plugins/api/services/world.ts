@@ -6,7 +6,7 @@ import type {
 } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
 import type { Kept } from './kept.js'
-import type { InstallForm } from './ref.js'
+import type { ProgramForm } from './ref.js'
 
 export interface ServiceSettings {
   readonly port?: number | undefined
@@ -51,7 +51,7 @@ export function mustHaveSlots (deps: Pick<WorldDeps, 'config' | 'slots'>, servic
     { details: { service: id, needs: type } })
 }
 
-const usualNames: Readonly<Record<SlotType, string>> = {
+export const usualNames: Readonly<Record<SlotType, string>> = {
   llm: 'agent', embedding: 'embed', reranking: 'rerank', transcription: 'stt', tts: 'tts', image: 'img'
 }
 
@@ -61,7 +61,7 @@ function enabledSlots ({ config, slots }: Pick<WorldDeps, 'config' | 'slots'>): 
 
 /** What runs as the service, ready to be started. Makes the folder of its data. Throws as `mustHaveSlots`. */
 export async function programOf (
-  deps: WorldDeps, service: ServiceDescriptor, form: InstallForm, kept: Kept
+  deps: WorldDeps, service: ServiceDescriptor, form: ProgramForm, kept: Kept
 ): Promise<DaemonSpec> {
   mustHaveSlots(deps, service)
   const { id, python, container } = service

@@ -102,13 +102,25 @@ export default definePlugin({
       }
     }))
     ctx.addSetting({ key: 'silence_timeout_s', schema: configSchema.shape.silence_timeout_s, description: 'Longest time without progress of an image job', apply: 'gateway-restart' })
-    ctx.onStart(async () => {
-      // a container engine mounts what is there; it would make folders of its own that belong to root
+    // a container engine mounts what is there; it would make folders of its own that belong to root
+    const makeFolders = async (): Promise<void> => {
       await Promise.all([...baseFolders, 'models/checkpoints', 'workflows'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
         .catch((error: unknown) => ctx.log.warn({ folder: dataRoot }, `the data folder of the image engine cannot be made: ${messageOf(error)}`))
+    }
+    let unfollow = (): void => {}
+    ctx.onStart(async () => {
+      // a new slot may come after the data of the one before was deleted
+      unfollow = config.onChange((next, previous) => {
+        const isNew = [...next.slots.values()].some(({ type, name }) => type === 'image' && !previous.slots.has(name))
+        if (isNew) void tracked(makeFolders())
+      })
+      await makeFolders()
     })
     // requests that were cut off still have prompts to take out of the engine's queue
-    ctx.onStop(async () => { await Promise.allSettled(runs) })
+    ctx.onStop(async () => {
+      unfollow()
+      await Promise.allSettled(runs)
+    })
   }
 })
 

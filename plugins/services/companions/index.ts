@@ -15,7 +15,8 @@ const comfyui = defineService({
   mdns: true,
   publicUrlVariable: 'SVC_COMFYUI_PUBLIC_URL',
   hints: ['it runs as a slot: svc slot edit changes it, and images start it by themselves'],
-  slot: 'image'
+  slot: 'image',
+  slotOffer: { bytes: null, data: 'comfyui' }
 })
 
 const hermes = defineService({

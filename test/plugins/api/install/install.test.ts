@@ -131,7 +131,7 @@ t.test('auto takes what chats of the largest tier that fits, and seeds the capab
     voice: { tts: { device: 'cpu', provider: 'tts-cpu', model: null, enabled: false } }
   })
   const second = await gateway.call('POST', '/api/install/apply', { tier: 'auto' })
-  t.match(second.json, { slots: [{ slot: 'coder', created: true }], extensions: [{ ext_id: 'openwebui', skipped: 'not_asked_for' }, { skipped: 'made_with_its_slot' }, { ext_id: 'hermes', skipped: 'not_asked_for' }] },
+  t.match(second.json, { slots: [{ slot: 'coder', created: true }], extensions: [{ ext_id: 'openwebui', skipped: 'not_asked_for' }, { ext_id: 'comfyui', skipped: 'not_asked_for' }, { ext_id: 'hermes', skipped: 'not_asked_for' }] },
     'there is one to chat with, and an agent wants one for code')
 })
 

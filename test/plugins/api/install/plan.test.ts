@@ -195,7 +195,9 @@ t.test('slots that still wait', async t => {
 t.test('an extension that cannot be brought, or that nobody named, is skipped with the reason', async t => {
   const app = (installed: boolean): Parameters<typeof skipOf>[0] => ({ kind: 'app', installed })
   t.equal(skipOf(undefined, true), 'unknown_extension')
-  t.equal(skipOf({ kind: 'slot', installed: false }, true), 'made_with_its_slot')
+  t.equal(skipOf({ kind: 'slot', installed: true }, true), 'made_with_its_slot')
+  t.equal(skipOf({ kind: 'slot', installed: false }, false), 'not_asked_for')
+  t.equal(skipOf({ kind: 'slot', installed: false }, true), null)
   t.equal(skipOf(app(false), false), 'not_asked_for', 'what is large and has a licence of its own is not brought by being on by default')
   t.equal(skipOf(app(true), false), null)
   t.equal(skipOf(app(false), true), null)
