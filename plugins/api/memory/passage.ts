@@ -33,10 +33,7 @@ export async function passOn (
   const destruction = target.kind === 'bank' ? destructionOf(method, target.bank, target.rest) : null
   const isJudged = identity.agent !== null && (target.kind === 'banks' || target.kind === 'chunk')
   const limit = config.snapshot.svc.server.upload_limit_bytes
-  const body = call.body === undefined || !hasBody(headers) ? null : await bodyOf(call.body, headers, limit).catch((error: unknown) => {
-    call.signal.throwIfAborted()
-    throw error
-  })
+  const body = call.body === undefined || !hasBody(headers) ? null : await bodyOf(call.body, headers, limit, call.signal)
   const request: EngineRequest = {
     method,
     path,
@@ -114,10 +111,18 @@ function hasBody (headers: EngineRequest['headers']): boolean {
 /** A body of so few bytes is there nearly as soon as its head. */
 const SMALL_BYTES = 64 * 1024
 
-/** A small body as a whole, which costs a tenth of a stream. Rejects when it breaks off. Throws `request.too_large`. */
-async function bodyOf (body: Readable, headers: EngineRequest['headers'], limit: number): Promise<Buffer | Readable> {
+/** A small body as a whole, which costs a tenth of a stream. Rejects when it breaks off, or with `request.too_large`. */
+async function bodyOf (
+  body: Readable, headers: EngineRequest['headers'], limit: number, signal: AbortSignal
+): Promise<Buffer | Readable> {
   const announced = Number(headers['content-length'] ?? NaN)
-  return announced <= Math.min(SMALL_BYTES, limit) ? await whole(body) : bounded(body, announced || 0, limit)
+  if (!(announced <= Math.min(SMALL_BYTES, limit))) return bounded(body, announced || 0, limit)
+  try {
+    return await whole(body)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  }
 }
 
 function whole (body: Readable): Promise<Buffer> {

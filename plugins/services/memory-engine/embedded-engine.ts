@@ -198,7 +198,8 @@ async function hand (thread: Thread, id: number, { method, path, query, headers,
   const whole = (bytes: Uint8Array<ArrayBuffer> | null): void =>
     send(thread, { kind: 'request', id, bytes, method, path, query, headers: read }, bytes === null ? [] : [bytes.buffer])
   // most bodies are small: one message, and no turn of the event loop
-  if (body === null || (Buffer.isBuffer(body) && body.length <= PIECE_BYTES)) return whole(body === null ? null : new Uint8Array(body))
+  if (body === null) return whole(null)
+  if (Buffer.isBuffer(body) && body.length <= PIECE_BYTES) return whole(new Uint8Array(body))
   for await (const piece of piecesOf(body)) {
     if (!thread.pending.has(id)) return
     send(thread, { kind: 'piece', id, bytes: piece }, [piece.buffer])

@@ -93,7 +93,7 @@ async function take (core: Core, { id, bytes: last, method, path, query, headers
   try {
     const body = bodyOf(id, last)
     const answer = await answerRequest(core, { method, path, query, headers, signal: control.signal, body })
-    const bytes = new Uint8Array(answer.body)
+    const bytes = ownBytes(answer.body)
     if (control.signal.aborted) send({ kind: 'dropped', id })
     else send({ kind: 'answer', id, status: answer.status, headers: answer.headers, body: bytes }, [bytes.buffer])
   } catch (error) {
@@ -111,6 +111,12 @@ const pieces = new Map<number, Uint8Array[]>()
 /** Those not begun, the oldest first. */
 const waiting = new Map<number, RequestMessage>()
 let isDue = false
+
+/** Bytes that can be given away: a small buffer shares its memory with others. */
+function ownBytes ({ buffer, byteOffset, byteLength }: Buffer): Uint8Array<ArrayBuffer> {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
+    ? new Uint8Array(buffer) : new Uint8Array(new Uint8Array(buffer, byteOffset, byteLength))
+}
 
 /** What came of a request's body; it is let go. */
 function bodyOf (id: number, last: Uint8Array | null): Buffer {

@@ -56,7 +56,8 @@ export type Neighbours = ReadonlyMap<number, readonly (readonly number[])[]>
 export function expand (scored: Map<number, Scored>, neighbours: Neighbours): void {
   const bestOf = (side: readonly number[]): number => Math.max(0, ...side.map(other => scored.get(other)?.score ?? 0))
   // all gains are shares of what was found, and not of what others have gained
-  const gains = [...neighbours].map(([seq, sides]) => ({ seq, gain: sides.reduce((sum, side) => sum + bestOf(side), 0) * NEIGHBOUR_SHARE }))
+  const gains = [...neighbours].map(([seq, sides]) => (
+    { seq, gain: sides.reduce((sum, side) => sum + bestOf(side), 0) * NEIGHBOUR_SHARE }))
   for (const { seq, gain } of gains) {
     if (gain === 0) continue
     const known = scored.get(seq)

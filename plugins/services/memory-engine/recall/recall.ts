@@ -3,15 +3,16 @@ import { groupsCondition, joined, tagCondition, type Condition } from '../memori
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
 import { addRecency, addRerank, certainty, expand, fuse, ordered, type Scored } from './fuse.js'
-import type { FactType } from '../store/memory-table.js'
-import { embed, embedIdentity, rerank } from './model-calls.js'
+import { Candidates, fittingCount, type Known } from './candidates.js'
+import { embedIdentity, rerank } from './model-calls.js'
 import { neighboursOf } from './neighbours.js'
-import { recalledRows, type RecalledRow } from './recalled-row.js'
-import { tokensIn } from './tokens.js'
+import { PATIENCE, patiently } from './patience.js'
+import { NO_VECTORS, queryVector } from './query-vector.js'
+import type { RecalledRow } from './recalled-row.js'
 import type { RecallRequest } from './request.js'
 import { searchText } from './text-search.js'
 import { vectorIndexOf, type Found } from './vector-index.js'
-import { knownModel, type Vector } from './vector-table.js'
+import type { Vector } from './vector-table.js'
 
 /** What was found, best first, and how. */
 export interface Recalled {
@@ -32,13 +33,8 @@ export interface Steps {
 const budgets = { low: 100, mid: 200, high: 600 } as const
 /** Those whose neighbours are looked at. */
 const EXPANDED = 50
-const NO_VECTORS = 'no memory has a vector of this model yet'
 const MOST_RESULTS = 300
 const RERANKED = 50
-/** A model that is slow or away holds no recall up for longer. */
-const PATIENCE = { embedMs: 3000, rerankMs: 9000 }
-/** After it did, recalls go on without it for so long. */
-const SPARED_MS = 5000
 
 export async function recall (core: Core, bank: BankRow, request: RecallRequest, signal: AbortSignal): Promise<Recalled> {
   const timings: Record<string, number> = {}
@@ -57,6 +53,8 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   asked.catch(() => {})
   const textOff = config.enable_text_search === false ? 'the bank has it switched off' : null
   const byText = await timed('text', () => textOff !== null ? [] : searchText(store, bank.seq, request.query, wanted, condition))
+  const candidates = new Candidates(store)
+  await timed('ahead', () => candidates.readAhead(byText.map(({ seq }) => seq), request.max_tokens))
   const query = await asked
   const byVector = await timed('vectors', () =>
     query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
@@ -65,17 +63,16 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
     await timed('neighbours', () => expand(scored, neighboursOf(store, first, condition)))
   }
-  const known = await timed('known', () => knownOf(core, [...scored.keys()]))
-  for (const seq of scored.keys()) if (!known.has(seq)) scored.delete(seq)
-  addRecency(scored, known, request.at)
+  addRecency(scored, await timed('known', () => validOf(candidates, scored)), request.at)
   const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'
-    : await timed('rerank', () => secondPass(core, request.query, scored, signal))
+    : await timed('rerank', () => secondPass(core, candidates, request.query, scored, signal))
+  const known = validOf(candidates, scored)
   const order = ordered(scored)
   const scale = certainty(scored.values()) / (order[0]?.score || 1)
   const finals = order.map(each => (
     { scores: each, final: Math.min(1, each.score * scale), known: known.get(each.seq)! }))
   const results = await timed('rows', () =>
-    fitting(core, chosen(finals, request).slice(0, MOST_RESULTS), request.max_tokens))
+    fitting(candidates, chosen(finals, request).slice(0, MOST_RESULTS), request.max_tokens))
   return {
     results, candidates: order.length,
     steps: { text: textOff, vectors: query.why ?? (byVector?.length ? null : NO_VECTORS), rerank: rerankOff },
@@ -98,35 +95,6 @@ function conditionOf ({ store }: Core, bank: BankRow, request: RecallRequest): C
   return conditions.length === 0 ? null : joined(conditions, 'AND')
 }
 
-const spared = new WeakMap<Core, Partial<Record<'embed' | 'rerank', number>>>()
-const queries = new WeakMap<Core, Map<string, Vector>>()
-const KEPT_QUERIES = 200
-
-/** Null with the reason why there is none. */
-interface QueryVector {
-  readonly vector: Vector | null
-  readonly why: string | null
-}
-
-async function queryVector (core: Core, query: string, signal: AbortSignal): Promise<QueryVector> {
-  const identity = embedIdentity(core)
-  if (identity === null) return { vector: null, why: core.outside.abilities.embed.why }
-  let kept = queries.get(core)
-  if (kept === undefined) queries.set(core, kept = new Map())
-  const key = `${identity}\n${query}`
-  const known = kept.get(key)
-  if (known !== undefined) return { vector: known, why: null }
-  // with no vectors to compare with there is no reason to wait for another
-  if (knownModel(core.store, identity) === -1) return { vector: null, why: NO_VECTORS }
-  const asked = await patiently(core, 'embed', core.outside.abilities.patience?.embedMs ?? PATIENCE.embedMs, signal,
-    bound => embed(core, [query], false, bound))
-  if ('why' in asked) return { vector: null, why: asked.why }
-  const vector = asked.result[0]!
-  if (kept.size >= KEPT_QUERIES) kept.delete(kept.keys().next().value!)
-  kept.set(key, vector)
-  return { vector, why: null }
-}
-
 function byVectors (
   core: Core, bank: BankRow, vector: Vector, wanted: number, condition: Condition | null
 ): readonly Found[] {
@@ -139,13 +107,13 @@ function byVectors (
 
 /** Null if the reranker had its say, else why it did not. */
 async function secondPass (
-  core: Core, query: string, scored: ReadonlyMap<number, Scored>, signal: AbortSignal
+  core: Core, candidates: Candidates, query: string, scored: ReadonlyMap<number, Scored>, signal: AbortSignal
 ): Promise<string | null> {
   const { rerank: ability, patience } = core.outside.abilities
   if (ability.model === null) return ability.why
   const top = ordered(scored).slice(0, RERANKED)
   if (top.length < 2) return 'there is nothing to order'
-  const rows = recalledRows(core.store, top.map(({ seq }) => seq))
+  const rows = candidates.rows(top.map(({ seq }) => seq))
   const texts = top.map(({ seq }) => rows.get(seq)?.text ?? '')
   const ms = patience?.rerankMs ?? PATIENCE.rerankMs
   const asked = await patiently(core, 'rerank', ms, signal, bound => rerank(core, query, texts, bound))
@@ -154,46 +122,11 @@ async function secondPass (
   return null
 }
 
-/** Waits for a model up to a bound, and not at all shortly after it failed. Rejects only when the client leaves. */
-async function patiently<T> (
-  core: Core, name: 'embed' | 'rerank', ms: number, signal: AbortSignal, work: (bound: AbortSignal) => Promise<T>
-): Promise<{ readonly result: T } | { readonly why: string }> {
-  let until = spared.get(core)
-  if (until === undefined) {
-    spared.set(core, until = {})
-    // another model may be there
-    core.outside.onAbilities(() => { spared.set(core, {}) })
-  }
-  if (performance.now() < (until[name] ?? 0)) return { why: `the model for ${name} failed a moment ago` }
-  // what AbortSignal.any and timeout do, at a tenth of their cost
-  const bound = new AbortController()
-  const leave = (): void => bound.abort(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  const timer = setTimeout(() => bound.abort(new Error('too slow')), ms)
-  try {
-    return { result: await work(bound.signal) }
-  } catch (error) {
-    signal.throwIfAborted()
-    until[name] = performance.now() + SPARED_MS
-    const how = bound.signal.aborted ? `did not answer within ${ms} ms` : `failed: ${(error as Error).message}`
-    return { why: `the model for ${name} ${how}` }
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', leave)
-  }
-}
-
-/** What the order needs of each candidate that is still valid. */
-interface Known {
-  readonly mentionedAt: number | null
-  readonly type: FactType
-  readonly tokens: number
-}
-
-function knownOf ({ store }: Core, memories: readonly number[]): ReadonlyMap<number, Known> {
-  const rows = store.lists<[number, number | null, FactType, number]>('m.seq, m.mentioned_at, m.fact_type, length(m.text)',
-    `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(memories)])
-  return new Map(rows.map(([seq, mentionedAt, type, length]) => [seq, { mentionedAt, type, tokens: tokensIn(length) }]))
+/** Takes out what is not valid any more. */
+function validOf (candidates: Candidates, scored: Map<number, Scored>): ReadonlyMap<number, Known> {
+  const known = candidates.known(scored.keys())
+  for (const seq of scored.keys()) if (!known.has(seq)) scored.delete(seq)
+  return known
 }
 
 interface Final {
@@ -203,12 +136,9 @@ interface Final {
 }
 
 /** Those that fit into the budget of tokens, with their rows; the first one whatever its size. */
-function fitting ({ store }: Core, finals: readonly Final[], maxTokens: number): Recalled['results'] {
-  if (maxTokens === 0) return []
-  let sum = 0
-  const over = finals.findIndex(({ known: { tokens } }, i) => (sum += tokens) > maxTokens && i > 0)
-  const kept = over < 0 ? finals : finals.slice(0, over)
-  const rows = recalledRows(store, kept.map(({ scores }) => scores.seq))
+function fitting (candidates: Candidates, finals: readonly Final[], maxTokens: number): Recalled['results'] {
+  const kept = finals.slice(0, fittingCount(finals.map(({ known: { tokens } }) => tokens), maxTokens))
+  const rows = candidates.rows(kept.map(({ scores }) => scores.seq))
   // it may have been deleted while the reranker was asked
   return kept.flatMap(({ scores, final }) => {
     const row = rows.get(scores.seq)

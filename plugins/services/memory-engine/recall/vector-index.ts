@@ -65,8 +65,8 @@ export class VectorIndex {
 
   /** By vectors that are held: the database is asked for the best alone. */
   #held (loaded: BankVectors, nearest: readonly number[], query: Vector, wanted: number): Compared {
-    const compared = nearest.map(position => ({ seq: loaded.memoryAt(position), score: loaded.cosineAt(position, query) }))
-      .sort(best)
+    const cosines = loaded.cosines(nearest, query)
+    const compared = nearest.map((position, i) => ({ seq: loaded.memoryAt(position), score: cosines[i]! })).sort(best)
     const found: Found[] = []
     let asked = 0
     for (; asked < compared.length && found.length < wanted; asked += wanted) {

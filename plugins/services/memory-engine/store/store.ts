@@ -17,8 +17,8 @@ export class Store extends SqlFile {
   }
 
   /**
-   * The rows of `SELECT columns rest`, each as a list, for columns of text and numbers: they come as one text, which costs a fifth
-   * of as many rows.
+   * The rows of `SELECT columns rest`, each as a list, for columns of text and numbers: they come as one text, which costs a
+   * fifth of as many rows.
    */
   lists<T extends readonly unknown[]> (columns: string, rest: string, values: readonly Cell[] = []): T[] {
     return JSON.parse(this.get<{ rows: string }>(`SELECT json_group_array(json_array(${columns})) AS rows ${rest}`, values)!.rows) as T[]
