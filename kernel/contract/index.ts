@@ -31,7 +31,7 @@ export { createServiceRef, isServiceRef } from './plugin/service-ref.js'
 export type { Requires, ServiceOf, ServiceRef, ServicesOf } from './plugin/service-ref.js'
 export { core } from './plugin/core-refs.js'
 export type { ApiDocument, GatewayInfo, ProviderCatalog, ProviderWish } from './plugin/core-refs.js'
-export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './http/route.js'
+export { defineRoute, handled, httpMethods, isRoute, isSse, jsonLines, sse } from './http/route.js'
 export type {
   AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply
 } from './http/route.js'
@@ -82,7 +82,7 @@ export type { AdaptedAnswer, AdaptRequest, Surface, SurfaceForm, Surfaces } from
 export type { EventAsk, EventEditor, StreamEvent } from './http/event-editor.js'
 export { descriptorPlaceholders, providerDescriptorSchema } from './provider/descriptor.js'
 export type { ProviderDescriptor } from './provider/descriptor.js'
-export type { WireDialect } from './http/wire-dialect.js'
+export type { StreamForm, WireDialect } from './http/wire-dialect.js'
 export { defineTool, isTool, TOOL_NAME_PATTERN, TOOL_SERVER_PATTERN } from './tool.js'
 export type { RouteTool, ToolAnnotations, ToolCall, ToolDefinition, ToolWords } from './tool.js'
 export { applyClasses } from './schemas/setting.js'

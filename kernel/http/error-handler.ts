@@ -10,10 +10,15 @@ import { bodyTooLarge } from './body/body-errors.js'
 export function createErrorHandler (log: Logger, dialect?: WireDialect) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const known = toSvcError(error)
-    if (request.raw.readableAborted || leftRequest(error) !== null) log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete or answered')
-    else if (known === null) log.error({ request_id: request.id, method: request.method, url: request.url, err: error }, 'request failed')
+    if (request.raw.readableAborted || leftRequest(error) !== null) log.debug({ request_id: request.id, url: pathOf(request) }, 'the client left before its request was complete or answered')
+    else if (known === null) log.error({ request_id: request.id, method: request.method, url: pathOf(request), err: error }, 'request failed')
     sendError(reply, known ?? svcError('system.internal', `internal error; the log has it under request id ${request.id}`), request.id, dialect)
   }
+}
+
+/** Without the query, which may hold a key: for logs. */
+export function pathOf ({ url }: Pick<FastifyRequest, 'url'>): string {
+  return url.split('?', 1)[0]!
 }
 
 export function sendError (reply: FastifyReply, error: SvcError, requestId: string, dialect?: WireDialect): void {

@@ -17,9 +17,13 @@ export function allowedMethods (all: readonly AnyRoute[], path: string): readonl
   return [...methods].sort()
 }
 
-/** How failures look below a route that words them in its own way. */
+/** How failures look at a route that words them in its own way, below it, and beside what its placeholder stands for. */
 export function dialectAround (routes: readonly AnyRoute[], path: string): WireDialect | undefined {
-  return routes.find(({ url, dialect }) => dialect !== undefined && (path === url || path.startsWith(`${url}/`)))?.dialect
+  return routes.find(({ url, dialect }) => {
+    if (dialect === undefined) return false
+    const [fixed = ''] = url.split(/\/(?:[:*]|[^/]*:)/, 1)
+    return path === fixed || (fixed !== '' && path.startsWith(`${fixed}/`))
+  })?.dialect
 }
 
 function placesOf ({ url, alsoAt = [] }: AnyRoute): readonly string[] {

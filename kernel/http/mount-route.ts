@@ -7,10 +7,11 @@ import {
 import { withoutMark } from '../dispatch/body/json-scan.js'
 import type { BodyReads } from './body/body-reads.js'
 import { answerCheck } from './openapi/answer-check.js'
-import { createErrorHandler } from './error-handler.js'
+import { isInference } from './openapi/openapi-groups.js'
+import { createErrorHandler, pathOf } from './error-handler.js'
 import { Call } from './route-call.js'
 import { bodyKindOf, checkPart } from './openapi/route-input.js'
-import { sendSse, type OpenStreams } from './stream/sse-reply.js'
+import { sendSse, streamType, type OpenStreams } from './stream/sse-reply.js'
 import { checkHandshake } from './stream/web-sockets.js'
 
 export interface MountDeps {
@@ -44,7 +45,7 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
   }
   const kind = bodyKindOf(route)
   const limits = deps.limits()
-  const bodyLimit = route.bodyLimit ?? (route.url.startsWith('/v1/') ? limits.v1 : limits.api)
+  const bodyLimit = route.bodyLimit ?? (isInference(route) ? limits.v1 : limits.api)
   const run = (request: FastifyRequest, reply: FastifyReply, raw: unknown): unknown => {
     if (route.webSocket !== undefined) checkHandshake(request.raw, reply)
     const [paramsSchema, querystring] = [partOf('params'), partOf('querystring')]
@@ -97,7 +98,7 @@ function hook (kind: BodyKind, serve: Serve, limit: number, { bodies, log }: Mou
       bodies.read(request.raw, reply.raw, limit, (error, body) => {
         if (body !== null) give(request, reply, body)
         else if (error !== null) reply.send(error)
-        else log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete')
+        else log.debug({ request_id: request.id, url: pathOf(request) }, 'the client left before its request was complete')
       })
     }
   }
@@ -118,11 +119,11 @@ async function answer (
   }
   if (isSse(result) && request.method === 'HEAD') {
     // an answer without a body has to end, or the next request on the connection waits for it for ever
-    return reply.headers({ 'x-request-id': request.id, 'content-type': 'text/event-stream; charset=utf-8' }).send()
+    return reply.headers({ 'x-request-id': request.id, 'content-type': streamType(result) }).send()
   }
   if (isSse(result)) {
     reply.hijack()
-    await sendSse(reply.raw, result, request.id, deps)
+    await sendSse(reply.raw, result, request.id, route.dialect === undefined ? deps : { ...deps, failure: route.dialect.failure })
     return reply
   }
   void reply.header('x-request-id', request.id)

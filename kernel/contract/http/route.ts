@@ -76,6 +76,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly bodyError?: ErrorCode | ErrorKind
   /** Refuses a body that is no JSON object, where the group has a code of its own for that too. */
   readonly unreadableBody?: ErrorKind
+  /** Serves models as `/v1` does: its bodies may be as large, and it is documented beside it. */
+  readonly inference?: boolean
   /** Largest body in bytes; default is the server's limit for the kind of route. */
   readonly bodyLimit?: number
   /** Status of a plain success answer; default what the handler set on `reply`, else 200, or 204 when it returned undefined. */
@@ -122,6 +124,8 @@ export interface SseEvent {
 
 export interface SseReply {
   readonly events: (signal: AbortSignal) => AsyncIterable<SseEvent>
+  /** Each event is its data as JSON on a line of its own, and nothing else. */
+  readonly asLines?: boolean
 }
 
 /**
@@ -130,6 +134,17 @@ export interface SseReply {
  */
 export function sse (events: (signal: AbortSignal) => AsyncIterable<SseEvent>): SseReply {
   return { events, [SSE_BRAND]: true } as SseReply
+}
+
+/**
+ * JSON values, a line each (`application/x-ndjson`), as the answer of a handler, on the terms of `sse`. A sign of life is a
+ * space, which becomes part of the next line. A source that fails ends with what the route's dialect says of it.
+ */
+export function jsonLines (values: (signal: AbortSignal) => AsyncIterable<unknown>): SseReply {
+  const events = async function* (signal: AbortSignal): AsyncGenerator<SseEvent, void, undefined> {
+    for await (const data of values(signal)) yield { data }
+  }
+  return { events, asLines: true, [SSE_BRAND]: true } as SseReply
 }
 
 export function isSse (value: unknown): value is SseReply {

@@ -1,5 +1,14 @@
 import type { SvcError } from '../errors/errors.js'
 
+/** A stream that is no event stream: what the gateway itself writes into it. */
+export interface StreamForm {
+  readonly contentType: string
+  /** A sign of life before the answer has begun. It must change nothing of what follows it. */
+  readonly ping: string
+  /** What ends a stream that broke off. `begun`: some of the answer is out. */
+  readonly failure: (failure: object, begun: boolean) => string
+}
+
 /**
  * What the gateway itself says on a route whose wire format is not OpenAI's: refusals, the last event of a stream
  * that broke off, signs of life. Pure; asked only when there is something to say. What engines say passes unchanged.
@@ -18,6 +27,8 @@ export interface WireDialect {
   readonly failureEvent?: (failure: object) => { readonly event: string, readonly data: object }
   /** A sign of life on a stream that has nothing to say yet: whole lines, ending in a blank one. Absent: a comment. */
   readonly ping?: string
+  /** Form of its streams, where they are no event streams. */
+  readonly stream?: StreamForm
   /** Name of a header that carries the request id, besides X-Request-ID. */
   readonly requestIdHeader?: string
 }

@@ -36,7 +36,7 @@ export class ClientSink implements ReaderSink {
   readonly #dialect: WireDialect
   #phase: Phase = 'waiting'
   #timer: Timer | null = null
-  #isEventStream = false
+  #isStream = false
   /** Head of a plain answer that waits for its first byte: until then a failure can still be told with a status. */
   #unsent: AnswerHead | null = null
   /** Bytes of a plain body that are still to come; -1 when the upstream did not say. */
@@ -95,9 +95,10 @@ export class ClientSink implements ReaderSink {
     if (this.#phase === 'done') return
     this.#stopTimer()
     this.#failed = status >= 400
-    const head = answerHead(status, rawHeaders, this.#requestId, this.#dialect.requestIdHeader)
+    const { requestIdHeader, stream } = this.#dialect
+    const head = answerHead(status, rawHeaders, this.#requestId, requestIdHeader, stream?.contentType)
     const isOpen = this.#phase === 'opened'
-    if (isOpen ? status !== 200 || !head.isEventStream : status >= 400 && this.#dialect.upstreamFailure !== undefined) {
+    if (isOpen ? status !== 200 || !head.isStream : status >= 400 && this.#dialect.upstreamFailure !== undefined) {
       this.#phase = 'refused'
       this.#refusal = { status, headers: isOpen ? null : head.headers, chunks: [], size: 0 }
       return
@@ -107,8 +108,8 @@ export class ClientSink implements ReaderSink {
       return
     }
     this.#phase = 'flowing'
-    this.#isEventStream = head.isEventStream
-    if (head.isEventStream) {
+    this.#isStream = head.isStream
+    if (head.isStream) {
       this.#res.writeHead(status, head.headers)
       this.#res.flushHeaders()
       return
@@ -120,7 +121,7 @@ export class ClientSink implements ReaderSink {
   data (chunk: Buffer): boolean {
     if (this.#phase === 'refused') return this.#keepRefusal(chunk)
     if (this.#phase !== 'flowing') return true
-    if (this.#isEventStream) this.#tail = chunk.length >= 4 ? chunk : Buffer.concat([this.#tail.subarray(-4), chunk])
+    if (this.#isStream) this.#tail = chunk.length >= 4 ? chunk : Buffer.concat([this.#tail.subarray(-4), chunk])
     this.#bytesOut += chunk.length
     if (this.#left !== -1) {
       this.#left -= chunk.length
@@ -149,11 +150,11 @@ export class ClientSink implements ReaderSink {
     const phase = this.#phase
     this.#failed = true
     this.#finish()
-    if (phase === 'waiting' || this.#unsent !== null || (phase === 'refused' && !this.#isEventStream)) {
+    if (phase === 'waiting' || this.#unsent !== null || (phase === 'refused' && !this.#isStream)) {
       writeError(this.#res, error, this.#requestId, this.#dialect)
-    } else if (this.#isEventStream) {
-      this.#res.write(gapAfter(this.#tail))
-      this.#res.end(errorEvent(error, this.#requestId, this.#dialect))
+    } else if (this.#isStream) {
+      if (this.#dialect.stream === undefined) this.#res.write(gapAfter(this.#tail))
+      this.#res.end(errorEvent(error, this.#requestId, this.#dialect, this.#bytesOut > 0))
     } else {
       // part of a plain body is out: only a broken connection tells the client that the rest is missing
       this.#res.destroy()
@@ -185,12 +186,13 @@ export class ClientSink implements ReaderSink {
 
   #open (): void {
     this.#phase = 'opened'
-    this.#isEventStream = true
-    this.#res.writeHead(200, openedStreamHeaders(this.#requestId, this.#dialect.requestIdHeader))
+    this.#isStream = true
+    const { requestIdHeader, stream } = this.#dialect
+    this.#res.writeHead(200, openedStreamHeaders(this.#requestId, requestIdHeader, stream?.contentType))
   }
 
   #ping (clock: Clock, pingMs: number): void {
-    this.#res.write(this.#dialect.ping ?? PING)
+    this.#res.write(this.#dialect.stream?.ping ?? this.#dialect.ping ?? PING)
     this.#timer = clock.setTimer(pingMs, () => this.#ping(clock, pingMs))
   }
 

@@ -101,7 +101,7 @@ export interface AnswerHead {
   readonly status: number
   /** Flat list of names and values. */
   readonly headers: string[]
-  readonly isEventStream: boolean
+  readonly isStream: boolean
   /** -1 when the answer does not say. */
   readonly contentLength: number
 }
@@ -109,36 +109,37 @@ export interface AnswerHead {
 /**
  * An answer's head for the client: hop-by-hop and cross-origin headers taken out, the gateway's own added.
  * @param idHeader a further name under which this route's clients look for the request id
+ * @param streamType what the route's streams are
  */
 export function answerHead (
-  status: number, raw: readonly Buffer[] | readonly string[], requestId: string, idHeader?: string
+  status: number, raw: readonly Buffer[] | readonly string[], requestId: string, idHeader?: string, streamType = 'text/event-stream'
 ): AnswerHead {
   let headers: string[] = ['x-request-id', requestId]
   if (idHeader !== undefined) headers.push(idHeader, requestId)
-  let isEventStream = false
+  let isStream = false
   let contentLength = -1
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = text(raw[i]!)
     if (!returned.passes(name)) continue
     if (idHeader !== undefined && name.toLowerCase() === idHeader) continue
     const value = text(raw[i + 1]!)
-    if (name.length === 12 && name.toLowerCase() === 'content-type') isEventStream = value.startsWith('text/event-stream')
+    if (name.length === 12 && name.toLowerCase() === 'content-type') isStream = value.startsWith(streamType)
     if (name.length === 14 && name.toLowerCase() === 'content-length') contentLength = Number(value)
     headers.push(name, value)
   }
   // what an engine cannot do it cannot do a second later either; SDKs ask again after any 5xx that does not say so
   if (status === 501 && without(headers, ['x-should-retry']).length === headers.length) headers.push('x-should-retry', 'false')
-  if (isEventStream) {
+  if (isStream) {
     // the gateway may have to add an event at the end, so the length is not the engine's to promise
     headers = without(headers, ['content-length', 'x-accel-buffering'])
     pushEventStreamHeaders(headers)
   }
-  return { status, headers, isEventStream, contentLength }
+  return { status, headers, isStream, contentLength }
 }
 
 /** Head of a stream that the gateway opens before the engine has answered. */
-export function openedStreamHeaders (requestId: string, idHeader?: string): string[] {
-  const headers = ['x-request-id', requestId, 'content-type', 'text/event-stream; charset=utf-8']
+export function openedStreamHeaders (requestId: string, idHeader?: string, contentType = 'text/event-stream; charset=utf-8'): string[] {
+  const headers = ['x-request-id', requestId, 'content-type', contentType]
   if (idHeader !== undefined) headers.push(idHeader, requestId)
   pushEventStreamHeaders(headers)
   return headers

@@ -3,9 +3,12 @@ import { errorEnvelope, svcError, type SvcError, type WireDialect } from '../../
 /** How most of `/v1` speaks: OpenAI's wire format with the error envelope. */
 export const plainDialect: WireDialect = { failure: errorEnvelope }
 
-/** The last event of a stream that failed: the error envelope, and no `[DONE]` after it. */
-export function errorEvent (error: SvcError, requestId: string, dialect: WireDialect = plainDialect): Buffer {
-  return eventOf(dialect.failure(error, requestId), dialect)
+/**
+ * What a stream that failed ends with: the error envelope as an event, and no `[DONE]` after it, or what its own form has.
+ * @param begun whether some of the answer is out
+ */
+export function errorEvent (error: SvcError, requestId: string, dialect: WireDialect = plainDialect, begun = false): Buffer {
+  return eventOf(dialect.failure(error, requestId), dialect, begun)
 }
 
 /**
@@ -24,7 +27,8 @@ export function reworded (status: number, body: Buffer, requestId: string, diale
   return dialect.upstreamFailure?.(status, parsedObject(body), requestId) ?? null
 }
 
-function eventOf (failure: object, { failureEvent }: WireDialect): Buffer {
+function eventOf (failure: object, { failureEvent, stream }: WireDialect, begun = false): Buffer {
+  if (stream !== undefined) return Buffer.from(stream.failure(failure, begun))
   if (failureEvent === undefined) return Buffer.from(`data: ${JSON.stringify(failure)}\n\n`)
   const { event, data } = failureEvent(failure)
   return Buffer.from(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)

@@ -1,4 +1,5 @@
 import type { AnyRoute } from '../../contract/index.js'
+import { isInference } from './openapi-groups.js'
 import type { Json } from './openapi-schemas.js'
 
 /** What the gateway itself refuses with. */
@@ -69,6 +70,7 @@ function contentFor (type: string | null | undefined, status: number | string | 
 /** Bytes need no schema in OpenAPI 3.1; text is a string. That of a stream would be the one of each event, and events differ. */
 function contentOf (type: string): Json {
   if (type === 'text/event-stream') return { schema: { description: 'Server-sent events' } }
+  if (type === 'application/x-ndjson') return { schema: { description: 'JSON values, a line each' } }
   return type.startsWith('text/') ? { schema: { type: 'string' } } : {}
 }
 
@@ -77,8 +79,8 @@ function otherErrorsOf (route: AnyRoute): Json {
   return isForwarded(route) ? { 'text/*': { schema: { type: 'string' } } } : {}
 }
 
-function isForwarded ({ method, url }: AnyRoute): boolean {
-  return url.startsWith('/v1/') && method !== 'GET'
+function isForwarded (route: AnyRoute): boolean {
+  return isInference(route) && route.method !== 'GET'
 }
 
 function errorOf (route: AnyRoute): Json {

@@ -45,7 +45,7 @@ export function openApiDocument (
 
 /** What clients of models use comes first. */
 function byPath (a: string, b: string): number {
-  const order = Number(isInference(b)) - Number(isInference(a))
+  const order = Number(isInference({ url: b })) - Number(isInference({ url: a }))
   if (order !== 0) return order
   return a < b ? -1 : 1
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import {
-  errorEnvelope, isSvcError, svcError, type Clock, type Logger, type SseEvent, type SseReply, type Timer
+  errorEnvelope, isSvcError, svcError, type Clock, type Logger, type SseEvent, type SseReply, type Timer, type WireDialect
 } from '../../contract/index.js'
 import { clientLeft, isGone, onClose, probedBy, writeLeadingZero } from '../../dispatch/answer/client-gone.js'
 import { OpenSockets } from './web-sockets.js'
@@ -30,6 +30,12 @@ export interface SseDeps {
   readonly clock: Clock
   readonly streams: OpenStreams
   readonly log: Logger
+  /** How a failing source is told; absent: in the error envelope. */
+  readonly failure?: WireDialect['failure']
+}
+
+export function streamType ({ asLines = false }: SseReply): string {
+  return asLines ? 'application/x-ndjson' : 'text/event-stream; charset=utf-8'
 }
 
 /**
@@ -37,7 +43,7 @@ export interface SseDeps {
  * is nothing to say. Ends when the events end or the client leaves; a failing source ends with an error event.
  */
 export async function sendSse (
-  res: ServerResponse, stream: SseReply, requestId: string, { clock, streams, log }: SseDeps
+  res: ServerResponse, stream: SseReply, requestId: string, { clock, streams, log, failure = errorEnvelope }: SseDeps
 ): Promise<void> {
   if (isGone(res)) return
   const { controller, close } = streams.open()
@@ -47,16 +53,17 @@ export async function sendSse (
   res.on('error', gone)
   probedBy(res, { probe: () => { if (res.chunkedEncoding && !res.writableNeedDrain) writeLeadingZero(res) } })
   res.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
+    'content-type': streamType(stream),
     'cache-control': 'no-cache',
     'x-accel-buffering': 'no',
     'x-request-id': requestId
   })
   res.flushHeaders()
+  const format = stream.asLines === true ? lineOf : eventOf
   let timer: Timer = clock.setTimer(KEEP_ALIVE_MS, keepAlive)
   function keepAlive (): void {
     // one who does not read is not kept alive by more to read
-    if (!res.writableNeedDrain) res.write(': keep-alive\n\n')
+    if (!res.writableNeedDrain) res.write(stream.asLines === true ? ' ' : ': keep-alive\n\n')
     timer = clock.setTimer(KEEP_ALIVE_MS, keepAlive)
   }
   try {
@@ -68,7 +75,7 @@ export async function sendSse (
     if (!signal.aborted) {
       if (!isSvcError(error)) log.error({ request_id: requestId, err: error }, 'a stream failed')
       const known = isSvcError(error) ? error : svcError('system.internal', `the stream failed; the log has it under request id ${requestId}`, { cause: error })
-      res.write(format({ event: 'error', data: errorEnvelope(known, requestId) }))
+      res.write(format({ event: 'error', data: failure(known, requestId) }))
     }
   } finally {
     timer.cancel()
@@ -78,7 +85,11 @@ export async function sendSse (
   }
 }
 
-function format ({ event, id, data }: SseEvent): string {
+function lineOf ({ data }: SseEvent): string {
+  return `${JSON.stringify(data ?? null)}\n`
+}
+
+function eventOf ({ event, id, data }: SseEvent): string {
   return `${field('event', event)}${field('id', id)}data: ${JSON.stringify(data ?? null)}\n\n`
 }
 
