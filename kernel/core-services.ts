@@ -1,4 +1,4 @@
-import { core, type ConfigCheck, type GatewayInfo, type Installation } from './contract/index.js'
+import { core, type ConfigCheck, type GatewayInfo, type Installation, type ListenerService } from './contract/index.js'
 import type { Services } from './host/mount/services.js'
 import type { PluginHost } from './host/plugin-host.js'
 import { apiDocument } from './http/openapi/openapi.js'
@@ -14,6 +14,7 @@ export interface CoreParts {
   readonly check: ConfigCheck
   readonly tools: Tools
   readonly installation: Installation
+  readonly listeners: ListenerService
   /** As it is when it is looked at. */
   readonly info: () => GatewayInfo
 }
@@ -21,7 +22,9 @@ export interface CoreParts {
 const infoKeys = ['name', 'version', 'instance', 'startedAt', 'uptimeMs', 'runtime', 'runtimes', 'baseUrl'] as const
 
 /** What the kernel offers to plugins, by the references of `core`. */
-export function provideCore (services: Services, { kernel, inference, host, check, tools, installation, info }: CoreParts): void {
+export function provideCore (
+  services: Services, { kernel, inference, host, check, tools, installation, listeners, info }: CoreParts
+): void {
   services.add(core.info, Object.defineProperties({}, Object.fromEntries(
     infoKeys.map(key => [key, { enumerable: true, get: () => info()[key] }])
   )))
@@ -37,6 +40,7 @@ export function provideCore (services: Services, { kernel, inference, host, chec
   services.add(core.hardware, kernel.hardware)
   services.add(core.installation, installation)
   services.add(core.jobs, kernel.jobs)
+  services.add(core.listeners, listeners)
   services.add(core.models, kernel.models)
   services.add(core.modelFiles, kernel.modelFiles)
   services.add(core.openapi, apiDocument(() => host.routes, version, () => host.providers.list()))

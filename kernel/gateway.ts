@@ -131,6 +131,7 @@ class GatewayRun implements Gateway {
         kernel, inference, host, check,
         tools: present(this.#tools),
         installation: this.#options.installation ?? { root: packageRoot, restart: null },
+        listeners: this.#server,
         info: () => this.#info(kernel)
       })
       await preparePluginHome(kernel.config.paths.plugins)

@@ -15,6 +15,7 @@ import type { GpuArbiter, SlotGate } from '../services/slots/gpu.js'
 import type { HardwareService } from '../services/hardware.js'
 import type { Installation } from '../services/installation.js'
 import type { JobStore } from '../services/jobs.js'
+import type { ListenerService } from '../services/listeners.js'
 import type { ModelFiles, ModelRegistry } from '../services/models.js'
 import type { PluginService } from '../services/plugins.js'
 import type { Programs } from '../services/programs.js'
@@ -92,6 +93,7 @@ export const core = known('core', Object.freeze({
   hardware: createServiceRef<HardwareService>('core.hardware'),
   installation: createServiceRef<Installation>('core.installation'),
   jobs: createServiceRef<JobStore>('core.jobs'),
+  listeners: createServiceRef<ListenerService>('core.listeners'),
   models: createServiceRef<ModelRegistry>('core.models'),
   modelFiles: createServiceRef<ModelFiles>('core.model-files'),
   openapi: createServiceRef<ApiDocument>('core.openapi'),

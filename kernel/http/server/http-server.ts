@@ -1,6 +1,6 @@
 import { createServer, IncomingMessage, ServerResponse, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { errorEnvelope, svcError, type Logger } from '../../contract/index.js'
+import { errorEnvelope, svcError, type Listener, type ListenerOptions, type ListenerService, type Logger } from '../../contract/index.js'
 import { ConnectionTurns, type RequestListener } from './connection-turns.js'
 import { answerParserError } from './parser-errors.js'
 import { requestIdOf } from './request-id.js'
@@ -24,30 +24,40 @@ class Incoming extends IncomingMessage {
 }
 
 /**
- * The listening socket. It outlives the Fastify instance behind it: when plugins change, a new instance takes
- * over and requests that run on the old one end in peace. Sets no limit on how long an answer may take.
+ * The listening sockets: the gateway's own, and further ones that plugins open. They outlive the Fastify instance behind
+ * them: when plugins change, a new instance takes over and requests that run on the old one end in peace. Sets no limit
+ * on how long an answer may take.
  */
-export class HttpServer {
+export class HttpServer implements ListenerService {
   readonly raw: Server
   #listener: RequestListener | null = null
+  readonly #log: Logger
+  readonly #others = new Set<Server>()
+  /** Where the gateway's own listens; null while it does not. */
+  #host: string | null = null
   /** Connections that Node has let go of. */
   readonly #upgraded = new Set<Socket>()
 
   constructor (log: Logger) {
+    this.#log = log
+    this.raw = this.#create((request, response) => { this.#listener?.(request, response) })
+  }
+
+  #create (listener: RequestListener): Server {
     const times = { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 72_000 }
     const options = { IncomingMessage: Incoming, ...times, noDelay: true }
-    const turns = new ConnectionTurns((request, response) => { this.#listener?.(request, response) })
-    this.raw = createServer(options, turns.take)
-    this.raw.timeout = 0
+    const server = createServer(options, new ConnectionTurns(listener).take)
+    server.timeout = 0
     // a client may end its side with the request and read on: not in the types, documented for `net` alone
-    Object.assign(this.raw, { httpAllowHalfOpen: true })
-    this.raw.on('clientError', (error, socket) => answerParserError(error, socket, log))
-    this.raw.on('checkExpectation', refuseExpectation)
-    this.raw.on('upgrade', (request, socket, head) => this.#upgrade(request, socket as Socket, head))
+    Object.assign(server, { httpAllowHalfOpen: true })
+    server.on('clientError', (error, socket) => answerParserError(error, socket, this.#log))
+    server.on('checkExpectation', refuseExpectation)
+    server.on('upgrade', (request, socket, head) => this.#upgrade(listener, request, socket as Socket, head))
+    return server
   }
 
   /** A request like any other, so that it passes the same guards and routes; whatever is answered closes the connection. */
-  #upgrade (request: IncomingMessage, socket: Socket, head: Buffer): void {
+  #upgrade (listener: RequestListener, request: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', () => socket.destroy())
     this.#upgraded.add(socket)
     socket.once('close', () => this.#upgraded.delete(socket))
@@ -57,7 +67,7 @@ export class HttpServer {
     response.assignSocket(socket)
     // the socket of a refused upgrade is not read, so its end would never be seen
     response.once('finish', () => socket.destroySoon())
-    this.#listener?.(request, response)
+    listener(request, response)
   }
 
   /** Requests from now on go to `listener`. */
@@ -66,31 +76,59 @@ export class HttpServer {
   }
 
   /** Resolves with the port. Throws an error that names the address and what to do. */
-  listen (host: string, port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const failed = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port))
-      this.raw.once('error', failed)
-      this.raw.listen({ host, port }, () => {
-        this.raw.off('error', failed)
-        resolve((this.raw.address() as AddressInfo).port)
-      })
+  async listen (host: string, port: number): Promise<number> {
+    const taken = await listening(this.raw, host, port, 'take another port with --port')
+    this.#host = host
+    return taken
+  }
+
+  async open ({ port, places = {} }: ListenerOptions): Promise<Listener> {
+    if (this.#host === null) throw svcError('gateway.listen_failed', 'the gateway does not listen, so it listens on no further port')
+    const server = this.#create((request, response) => {
+      const { url = '/' } = request
+      if (Object.hasOwn(places, url)) request.url = places[url]
+      this.#listener?.(request, response)
     })
+    const taken = await listening(server, this.#host, port, 'choose another port')
+    this.#others.add(server)
+    // the gateway may have begun to stop meanwhile
+    if (!this.raw.listening) void this.#end(server)
+    return { port: taken, close: () => { void this.#end(server) } }
   }
 
   /** Stops accepting and drops idle connections. Resolves when the last connection has ended. */
-  close (): Promise<void> {
-    if (!this.raw.listening) return Promise.resolve()
+  async close (): Promise<void> {
+    await Promise.all([this.raw, ...this.#others].map(server => this.#end(server)))
+  }
+
+  #end (server: Server): Promise<void> {
+    if (!server.listening) return Promise.resolve()
     return new Promise(resolve => {
-      this.raw.close(() => resolve())
-      this.raw.closeIdleConnections()
+      server.close(() => {
+        this.#others.delete(server)
+        resolve()
+      })
+      server.closeIdleConnections()
     })
   }
 
   /** Ends what is still open. */
   closeAll (): void {
-    this.raw.closeAllConnections()
+    for (const server of [this.raw, ...this.#others]) server.closeAllConnections()
     for (const socket of this.#upgraded) socket.destroy()
   }
+}
+
+/** Resolves with the port. @param instead what to do about one that is taken, besides stopping the other program */
+function listening (server: Server, host: string, port: number, instead: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port, instead))
+    server.once('error', failed)
+    server.listen({ host, port }, () => {
+      server.off('error', failed)
+      resolve((server.address() as AddressInfo).port)
+    })
+  })
 }
 
 /** `Expect: 100-continue` is met by Node itself; there is no other. */
@@ -108,9 +146,9 @@ function refuseExpectation (request: IncomingMessage, response: ServerResponse):
   response.end(body)
 }
 
-function listenError (error: NodeJS.ErrnoException, host: string, port: number): Error {
+function listenError (error: NodeJS.ErrnoException, host: string, port: number, instead: string): Error {
   if (error.code === 'EADDRINUSE') {
-    return svcError('gateway.listen_failed', `${host}:${port} is in use by another program; stop it, or take another port with --port`,
+    return svcError('gateway.listen_failed', `${host}:${port} is in use by another program; stop it, or ${instead}`,
       { cause: error, details: { host, port } })
   }
   return svcError('gateway.listen_failed', `cannot listen on ${host}:${port} (${error.code ?? error.message})`, { cause: error, details: { host, port } })
