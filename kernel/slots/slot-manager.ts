@@ -245,6 +245,14 @@ export class SlotManager implements SlotService {
     for await (const line of runtime.logs(id, { ...query, signal })) yield redactLine(config.withoutSecrets(line))
   }
 
+  keep (name: string, ms: number): void {
+    this.#deps.fleet.keep(this.#deps.shadows.find(name)?.anchor ?? name, ms)
+  }
+
+  idleTimeoutMs (name: string): number | null {
+    return this.#deps.fleet.idleTimeoutMs(this.#deps.shadows.find(name)?.anchor ?? name)
+  }
+
   metrics (name: string): SlotMetrics {
     this.config(name)
     return this.throughput(name).read()

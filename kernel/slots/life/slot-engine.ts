@@ -46,6 +46,8 @@ export class SlotEngine implements SlotActions {
   readonly #deps: SlotEngineDeps
   #launched: LaunchedAs | null = null
   #hasDrifted = false
+  /** How long a client wants it kept, in milliseconds; null without a wish. */
+  #keepMs: number | null = null
 
   constructor (name: string, deps: SlotEngineDeps, free: Promise<void>, changed: SlotActions['changed']) {
     this.#name = name
@@ -129,7 +131,7 @@ export class SlotEngine implements SlotActions {
     const slot = snapshot.slots.get(this.#name)
     if (slot === undefined) return null
     const facts = { slot, provider: plans.provider(this.#name), device: plans.device(slot) }
-    return idleTimeoutMs(facts, snapshot.svc.slots.idle_timeout_s)
+    return idleTimeoutMs(facts, snapshot.svc.slots.idle_timeout_s, this.#keepMs)
   }
 
   drainMs (): number { return this.#deps.config.snapshot.svc.slots.drain_timeout_s * 1000 }
@@ -139,6 +141,12 @@ export class SlotEngine implements SlotActions {
   /** Nothing runs any more, and nothing is being started. */
   forget (): void {
     this.#launched = null
+    this.#keepMs = null
+  }
+
+  /** For the engine that runs, or is being started. */
+  keep (ms: number): void {
+    this.#keepMs = ms
   }
 
   /** A provider may have been replaced. An engine that the new one would start alike is its from now on, others keep theirs. */

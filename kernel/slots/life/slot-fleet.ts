@@ -68,6 +68,17 @@ export class SlotFleet {
     return this.#member(name).owner
   }
 
+  /** As `SlotService.keep`. */
+  keep (name: string, ms: number): void {
+    const { engine, owner } = this.#member(name)
+    engine.keep(ms)
+    owner.retime()
+  }
+
+  idleTimeoutMs (name: string): number | null {
+    return this.#member(name).engine.idleTimeoutMs()
+  }
+
   /** Null when there is no such slot. */
   core (name: string): ScheduledSlot | null {
     return this.#members.get(name)?.owner.core ?? null

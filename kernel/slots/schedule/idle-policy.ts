@@ -24,10 +24,21 @@ export function isArbitrated (slot: NamedSlotConfig, device: Device): boolean {
   return slot.type === 'image' && deviceClassOf(device) === 'gpu'
 }
 
-/** Milliseconds without a request after which a slot is unloaded; null is never. Pure. */
-export function idleTimeoutMs ({ slot, provider, device }: IdleFacts, globalS: number): number | null {
-  if (slot.pinned) return null
-  if (slot.idle_timeout_s !== null) return slot.idle_timeout_s === 0 ? null : slot.idle_timeout_s * 1000
-  if (isAnchor(slot, provider) || isArbitrated(slot, device) || globalS === 0) return null
-  return globalS * 1000
+/**
+ * Milliseconds without a request after which a slot is unloaded; null is never. Pure.
+ * @param wishMs what a client asked for, for the engine that runs: more than the operator said of the slot, or anything else in
+ *   place of the global time; null without a wish
+ */
+export function idleTimeoutMs (
+  { slot, provider, device }: IdleFacts, globalS: number, wishMs: number | null = null
+): number | null {
+  if (slot.pinned || isArbitrated(slot, device)) return ownTimeoutMs(slot)
+  const isOwn = slot.idle_timeout_s !== null || isAnchor(slot, provider)
+  const saidMs = isOwn ? ownTimeoutMs(slot) : globalS === 0 ? null : globalS * 1000
+  if (wishMs === null || (isOwn && (saidMs === null || wishMs <= saidMs))) return saidMs
+  return wishMs === Infinity ? null : wishMs
+}
+
+function ownTimeoutMs ({ pinned, idle_timeout_s: ownS }: NamedSlotConfig): number | null {
+  return pinned || ownS === null || ownS === 0 ? null : ownS * 1000
 }

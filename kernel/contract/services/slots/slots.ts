@@ -81,6 +81,14 @@ export interface SlotService {
    * that is right. Throws as `load` does.
    */
   converge (name: string, options?: { readonly signal?: AbortSignal }): Promise<Convergence>
+  /**
+   * How long the engine of a slot stays without a request, in milliseconds, until it ends: Infinity keeps it. What the
+   * operator said of the slot stands: a pinned slot, an anchor and a slot with an idle time of its own may stay longer by
+   * it, and never shorter.
+   */
+  keep (name: string, ms: number): void
+  /** Milliseconds without a request after which it is unloaded, as things are; null is never. */
+  idleTimeoutMs (name: string): number | null
   create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
   update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
   /**
