@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { AnswerWriter, ChatEnd, ChatUsage } from '../over-chat/ref.js'
+import { argumentsOf, type AnswerWriter, type ChatEnd, type ChatUsage } from '../over-chat/ref.js'
 
 const stopReasons: Readonly<Record<string, string>> = {
   stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', function_call: 'tool_use', content_filter: 'refusal'
@@ -64,7 +64,7 @@ export class WholeMessage implements AnswerWriter {
       content: [
         ...this.#thought === '' ? [] : [{ type: 'thinking', thinking: this.#thought, signature: '' }],
         ...this.#text === '' ? [] : [{ type: 'text', text: this.#text }],
-        ...calls.map(({ id, name, args }) => ({ type: 'tool_use', id, name, input: inputOf(args) }))
+        ...calls.map(({ id, name, args }) => ({ type: 'tool_use', id, name, input: argumentsOf(args) }))
       ],
       ...stopOf(end, calls.length > 0),
       usage: usageBlock(end.usage)
@@ -74,16 +74,4 @@ export class WholeMessage implements AnswerWriter {
 
 export function callId (): string {
   return `toolu_${randomUUID().replaceAll('-', '').slice(0, 24)}`
-}
-
-/** Arguments that are no JSON object are the model's mistake: the client sees them, and its tool can say so. */
-function inputOf (args: string): unknown {
-  if (args.trim() === '') return {}
-  try {
-    const value = JSON.parse(args) as unknown
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  } catch {
-    // told below
-  }
-  return { arguments: args }
 }

@@ -20,11 +20,15 @@ export interface AnswerWriter extends ChatListener {
 
 /** A request in the words of chat completions, and the way back. */
 export interface ChatCall {
-  readonly request: OtherwiseRequest
+  readonly request: Pick<OtherwiseRequest, 'requestId' | 'headers'>
   readonly body: object
   /** Whether the client waits for a stream. */
   readonly stream: boolean
   readonly writer: AnswerWriter
+  /** Content type of a stream, where it is no event stream. */
+  readonly streamType?: string
+  /** True for `body` of a completion of the older kind. */
+  readonly isCompletion?: boolean
   /** What was left out of the request and the client should know, for people. */
   readonly warnings: readonly string[]
   /** For an upstream that does not speak chat completions either. */
@@ -40,8 +44,7 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
   const asked = origin['x-svc-priority']
   const answer = await dispatch.call({
-    surface: 'chat',
-    path: '/chat/completions',
+    ...call.isCompletion === true ? { surface: 'completions', path: '/completions' } : { surface: 'chat', path: '/chat/completions' },
     body: Buffer.from(JSON.stringify(body)),
     requestId,
     origin,
@@ -51,7 +54,7 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   })
   const { status } = answer
   if (status < 200 || status > 299) return { status, headers: refusalHeaders(answer.headers), body: answer.body }
-  const headers = { 'content-type': stream ? SSE : 'application/json', ...warningHeader(call.warnings) }
+  const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader(call.warnings) }
   const reader = new ChatReader(writer)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
   if (stream && isStreamed) return { status: 200, headers, body: events(answer.body, reader, writer) }

@@ -17,6 +17,13 @@ export interface ChatEnd {
   /** The stop string that it met, from engines that tell. */
   readonly stop: string | null
   readonly usage: ChatUsage
+  /** Milliseconds that the engine worked at the prompt and at the answer; null from one that does not tell. */
+  readonly times: ChatTimes | null
+}
+
+export interface ChatTimes {
+  readonly promptMs: number
+  readonly answerMs: number
 }
 
 /** Is told an answer in the order of its pieces; a whole one comes as one piece of each kind. */
@@ -42,6 +49,7 @@ export class ChatReader {
   #reason: string | null = null
   #stop: string | null = null
   #usage = NO_USAGE
+  #times: ChatTimes | null = null
   #isDone = false
   /** Of an engine that does not number its calls. */
   #lastCall = -1
@@ -74,7 +82,7 @@ export class ChatReader {
     if (this.#isDone) return
     if (this.#reason === null || !this.#begun) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
     this.#isDone = true
-    this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage })
+    this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage, times: this.#times })
   }
 
   #piece (chunk: Json, key: 'delta' | 'message'): void {
@@ -83,6 +91,7 @@ export class ChatReader {
       this.#begun = true
       this.#listener.begin(typeof chunk.model === 'string' && chunk.model !== '' ? chunk.model : null)
     }
+    if (isObject(chunk.timings)) this.#times = timesOf(chunk.timings)
     if (isObject(chunk.usage)) this.#usage = usageOf(chunk.usage)
     const choices: readonly unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
     for (const choice of choices) if (isObject(choice) && (choice.index ?? 0) === 0) this.#choice(choice, key)
@@ -93,6 +102,8 @@ export class ChatReader {
     const rows = isObject(choice.logprobs) ? choice.logprobs.content : null
     if (Array.isArray(rows) && !isThought(said)) this.#listener.logprobs(rows)
     if (isObject(said)) this.#said(said)
+    // a completion of the older kind
+    else if (typeof choice.text === 'string') this.#said({ content: choice.text })
     if (typeof choice.finish_reason === 'string') this.#reason = choice.finish_reason
     if (typeof choice.stop_reason === 'string') this.#stop = choice.stop_reason
   }
@@ -118,6 +129,10 @@ export class ChatReader {
       )
     }
   }
+}
+
+function timesOf ({ prompt_ms: prompt, predicted_ms: answer }: Json): ChatTimes | null {
+  return typeof prompt === 'number' && typeof answer === 'number' ? { promptMs: Math.max(prompt, 0), answerMs: Math.max(answer, 0) } : null
 }
 
 /** Reasoning and no text. */

@@ -26,6 +26,18 @@ export function bodyObject (bytes: Buffer): Json {
   throw svcError('request.not_an_object', 'the body is JSON but not an object')
 }
 
+/** Arguments that are no JSON object are the model's mistake: the client sees them, and its tool can say so. */
+export function argumentsOf (args: string): Json {
+  if (args.trim() === '') return {}
+  try {
+    const value = JSON.parse(args) as unknown
+    if (isObject(value)) return value
+  } catch {
+    // told below
+  }
+  return { arguments: args }
+}
+
 /** The members of an object that are there; null is "not given". */
 export function given (members: Json): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null))
