@@ -1,5 +1,6 @@
 import type { SettingsTable } from 'svc-gateway/plugin'
 import { storeSettings } from './providers/npu-rt/settings.js'
+import { dialectSettings } from './dialects/ollama/settings.js'
 import { memorySettings } from './services/memory/settings.js'
 
 /**
@@ -7,6 +8,7 @@ import { memorySettings } from './services/memory/settings.js'
  * Order means nothing; dependencies are declared by the plugins.
  */
 const builtins = [
+  { name: 'ollama', settings: dialectSettings, load: () => import('./dialects/ollama/index.js') },
   { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
   { name: 'npu-rt', settings: storeSettings, load: () => import('./providers/npu-rt/index.js') },

@@ -261,7 +261,7 @@ t.test('the kernel names no file and no table of svc.toml that a plugin owns', a
   t.strictSame(files.toSorted(), ['capabilities.toml', 'personas.toml', 'prices.toml', 'stacks.toml'])
   const tables = ofPlugins.flatMap(({ text }) => [...text.matchAll(/: SettingsTable<[^=]*= \{\s*name: '([a-z]+)'/g)].map(([, table]) => table!))
     .filter(table => !Object.hasOwn(svcConfigSchema.shape, table))
-  t.strictSame(tables, ['memory'])
+  t.strictSame(tables, ['dialects', 'memory'])
   const owned = new RegExp([...files.map(file => file.replace('.', '\\.')), ...tables.map(table => `\\bsvc\\.${table}\\b|'\\[${table}\\]`)].join('|'))
   const naming = product.filter(({ path }) => path.startsWith('kernel/')).flatMap(({ path, text }) => owned.exec(text)?.map(word => `${path}: ${word}`) ?? [])
   t.strictSame(naming, [])
@@ -315,6 +315,8 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/api/slots/slot-usage.ts': 'compared',
   'plugins/api/stacks/envelope-routes.ts': 'stored',
   'plugins/api/stacks/stack-runner.ts': 'stored',
+  'plugins/dialects/ollama/answer.ts': 'shown',
+  'plugins/dialects/ollama/library-routes.ts': 'shown',
   'plugins/providers/imagegen/render.ts': 'shown',
   'plugins/providers/llm-server/embedded/log.ts': 'shown',
   'plugins/providers/llm-server/embedded/status-routes.ts': 'shown',

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: js-clients.sh sdks|promptfoo|openapi|mcp|memory
+# usage: js-clients.sh sdks|dialects|promptfoo|openapi|mcp|memory
 #
 # Installs client libraries from the npm registry, in the versions written here, into a folder of their own and prints
 # its name. With all there already it does nothing else.
@@ -14,6 +14,11 @@ case ${1:-} in
       @langchain/core@1.4.0 @langchain/openai@1.5.8
       @llamaindex/core@0.6.22 @llamaindex/openai@0.4.22
       @continuedev/openai-adapters@1.37.0 zod@4.6.7
+    ) ;;
+  dialects)
+    wanted=(
+      ollama@0.6.4 @langchain/core@1.4.0 @langchain/ollama@1.3.0 @llamaindex/core@0.6.22 @llamaindex/ollama@0.1.23
+      @continuedev/openai-adapters@1.37.0 @google/genai@2.32.0
     ) ;;
   promptfoo)
     # of its optional packages, which are a gigabyte, only the database driver for this machine
@@ -30,7 +35,7 @@ case ${1:-} in
     options=(--engine-strict=false --ignore-scripts) ;;
   memory) wanted=(@vectorize-io/hindsight-client@0.9.1) ;;
   -h | --help) usage; exit 0 ;;
-  *) wrong_usage "which: sdks, promptfoo, openapi, mcp or memory?" ;;
+  *) wrong_usage "which: sdks, dialects, promptfoo, openapi, mcp or memory?" ;;
 esac
 
 folder=$clients_dir/js-$1

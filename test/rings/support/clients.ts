@@ -33,7 +33,7 @@ export function lacking (t: Test, why: string): null {
 }
 
 /** A copy of the scripts of `test/rings/js`, and of a folder beside it, that finds the packages installed in another folder. */
-export async function scriptsBeside (t: Test, installed: string, scripts: 'js' | 'mcp' | 'memory'): Promise<string> {
+export async function scriptsBeside (t: Test, installed: string, scripts: 'dialects' | 'js' | 'mcp' | 'memory'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-ring-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   for (const name of new Set(['js', scripts])) await cp(join(root, 'test/rings', name), join(folder, name), { recursive: true })

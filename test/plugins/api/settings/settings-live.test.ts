@@ -4,13 +4,17 @@ import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, FakeClock, type TestGateway } from '../../../../kernel/testing/index.js'
 import apiMemory from '../../../../plugins/api/memory/index.js'
 import modelStore from '../../../../plugins/api/model-store/index.js'
+import ollama from '../../../../plugins/dialects/ollama/index.js'
 import mcpAll from '../../../../plugins/mcp/all/index.js'
 import mcpServers from '../../../../plugins/mcp/servers/index.js'
+import hub from '../../../../plugins/services/hub/index.js'
 import library from '../../../../plugins/services/library/index.js'
 import memoryEngine from '../../../../plugins/services/memory-engine/index.js'
 import memory from '../../../../plugins/services/memory/index.js'
+import pull from '../../../../plugins/services/pull/index.js'
 import audioRoutes from '../../../../plugins/v1/audio/index.js'
 import { fakeHindsight } from '../../services/memory/fake-hindsight.js'
+import { freePort } from '../../../ports.js'
 import { live, Proofs, settled, type Live } from '../live-gateway.js'
 import { until } from '../support.js'
 
@@ -442,6 +446,16 @@ for (const [key, value] of [['enabled', true], ['extraction_slot', 'chat'], ['ll
     t.equal(await told(), value)
   })
 }
+
+prove('dialects.ollama_port', async t => {
+  const gateway = await live(t, { plugins: [hub, library, pull, ollama] })
+  const port = await freePort()
+  await gateway.change({ dialects: { ollama_port: port } })
+  const answers = (): Promise<boolean> => fetch(`http://127.0.0.1:${port}/`).then(async answer => await answer.text() === 'Ollama is running', () => false)
+  while (!await answers());
+  await gateway.change({ dialects: { ollama_port: 0 } })
+  while (await answers());
+})
 
 t.test('there is a proof for every live key', async t => {
   // these are proven where what they govern can be made to happen: fleet.test.ts and gpu-arbiter.test.ts of kernel/slots, and

@@ -1,0 +1,1 @@
+export { deleteModel } from './delete-model.js'

@@ -1,0 +1,112 @@
+import type { NamedSlotConfig } from 'svc-gateway/plugin'
+import { given, malformed, objectsIn, textOr, untranslatable, type Json } from '../../v1/over-chat/ref.js'
+import { isStream, unknownKeys } from './body.js'
+import { chatMessages, withPictures } from './messages.js'
+import { engineOptions, responseFormat } from './options.js'
+
+/** A request in the words of `/v1`. */
+export interface Wanted {
+  readonly body: Readonly<Record<string, unknown>>
+  readonly to: 'chat' | 'completions'
+  /** Nothing is asked: the model is to be loaded, or unloaded. */
+  readonly isEmpty: boolean
+  readonly stream: boolean
+  /** What was left out, for people. */
+  readonly warnings: readonly string[]
+}
+
+/** Who will serve a request. */
+export interface Server {
+  /** Name under which the gateway knows the model. */
+  readonly model: string
+  /** Null for an upstream, and for what nothing serves. */
+  readonly slot: NamedSlotConfig | null
+  /** Tokens; null if unknown. */
+  readonly context: number | null
+}
+
+const shared = ['model', 'name', 'stream', 'format', 'options', 'keep_alive', 'think', 'truncate', 'shift', 'logprobs', 'top_logprobs']
+const chatKeys: ReadonlySet<string> = new Set([...shared, 'messages', 'tools'])
+const generateKeys: ReadonlySet<string> = new Set([...shared, 'prompt', 'suffix', 'system', 'template', 'context', 'raw', 'images'])
+const efforts: ReadonlySet<unknown> = new Set(['low', 'medium', 'high'])
+
+/** A body of `/api/chat`. Throws `validation.invalid`. Pure. */
+export function chatRequest (asked: Json, server: Server): Wanted {
+  const warnings = unknownKeys(asked, chatKeys)
+  const messages = asked.messages == null ? [] : chatMessages(asked.messages, server.slot !== null)
+  const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools')
+  return {
+    to: 'chat',
+    isEmpty: messages.length === 0,
+    stream: isStream(asked),
+    body: chatBody(asked, server, messages, tools, warnings),
+    warnings
+  }
+}
+
+/** A body of `/api/generate`. Throws `validation.invalid`. Pure. */
+export function generateRequest (asked: Json, server: Server): Wanted {
+  const warnings = unknownKeys(asked, generateKeys)
+  const { prompt, suffix, system, images, raw, template, context } = asked
+  if (prompt != null && typeof prompt !== 'string') throw malformed('prompt', 'must be a string')
+  const text = textOr(prompt, '')
+  if (textOr(template, '') !== '') throw untranslatable('template', 'a template of the request; the engine uses the one of its model, and with raw: true none')
+  if (Array.isArray(context) && context.length > 0) throw untranslatable('context', 'the tokens of an earlier answer; send the conversation to /api/chat')
+  const isInsert = textOr(suffix, '') !== ''
+  if (isInsert && server.slot !== null) throw malformed('suffix', `cannot be used: ${server.model} does not support insert`)
+  const stream = isStream(asked)
+  const isEmpty = text === '' && textOr(system, '') === '' && (!Array.isArray(images) || images.length === 0)
+  if (raw === true || isInsert) {
+    if (Array.isArray(images) && images.length > 0) throw untranslatable('images', 'a picture beside a raw prompt')
+    return { to: 'completions', isEmpty, stream, body: rawBody(asked, server, text, warnings), warnings }
+  }
+  const said = [
+    ...textOr(system, '') === '' ? [] : [{ role: 'system', content: system }],
+    { role: 'user', content: withPictures(text, images, 'images') }
+  ]
+  return { to: 'chat', isEmpty, stream, body: chatBody(asked, server, said, [], warnings), warnings }
+}
+
+function chatBody (asked: Json, server: Server, messages: readonly object[], tools: readonly object[], warnings: string[]): Wanted['body'] {
+  return given({
+    model: server.model,
+    messages,
+    tools: tools.length === 0 ? null : tools,
+    response_format: responseFormat(asked.format),
+    ...reasoning(asked.think, server.slot, warnings),
+    ...common(asked, server, warnings)
+  })
+}
+
+function rawBody (asked: Json, server: Server, prompt: string, warnings: string[]): Wanted['body'] {
+  const suffix = textOr(asked.suffix, '')
+  return given({
+    model: server.model, prompt, suffix: suffix === '' ? null : suffix, response_format: responseFormat(asked.format), ...common(asked, server, warnings)
+  })
+}
+
+function common (asked: Json, { slot, context }: Server, warnings: string[]): Json {
+  return {
+    ...engineOptions(asked.options, slot !== null, context, warnings),
+    ...asked.logprobs === true ? { logprobs: true, top_logprobs: asked.top_logprobs } : {},
+    ...isStream(asked) ? { stream: true, stream_options: { include_usage: true } } : {}
+  }
+}
+
+/** A slot's template knows reasoning as on or off; others know how much. */
+function reasoning (think: unknown, slot: NamedSlotConfig | null, warnings: string[]): Json {
+  if (think === undefined || think === null) {
+    const said = slot?.enable_thinking ?? null
+    return said === null ? {} : { chat_template_kwargs: { enable_thinking: said } }
+  }
+  if (typeof think !== 'boolean' && !efforts.has(think)) throw malformed('think', 'must be true, false, "low", "medium" or "high"')
+  if (slot !== null) {
+    const effort = typeof think === 'boolean' ? {} : { reasoning_effort: think }
+    return { chat_template_kwargs: { enable_thinking: think !== false }, ...effort }
+  }
+  if (think === false) {
+    warnings.push('think: left out, chat completions have no word for a model that is not to think')
+    return {}
+  }
+  return { reasoning_effort: think === true ? 'medium' : think }
+}

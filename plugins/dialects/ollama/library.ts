@@ -1,0 +1,121 @@
+import type {
+  DispatchService, ModelFileFacts, ModelFiles, ModelObject, ModelRegistry, RouteCall, SlotService
+} from 'svc-gateway/plugin'
+import { capabilitiesOf, detailsOf, digestOf, modelInfo, tagRow, type Known } from './details.js'
+import { nameHere, taggedName } from './names.js'
+import { contextOf } from './talk.js'
+
+export interface LibraryServices {
+  readonly dispatch: DispatchService
+  readonly files: ModelFiles
+  readonly models: ModelRegistry
+  readonly slots: SlotService
+}
+
+const textSurfaces = ['chat', 'embeddings'] as const
+const textTypes: ReadonlySet<string> = new Set(['llm', 'embedding'])
+const textAbilities: ReadonlySet<unknown> = new Set(['chat', 'embed'])
+/** When an engine that is never unloaded would be: clients reckon with a date. */
+const NEVER_MS = 292 * 365.25 * 86_400_000
+const VIA = 'x-svc-via'
+
+/** `/api/tags`: what `GET /v1/models` lists, as far as it chats or embeds. */
+export async function tags ({ dispatch, models }: LibraryServices, { signal, request }: RouteCall): Promise<object> {
+  const rows = await dispatch.models(signal, request.headers[VIA])
+  return { models: rows.filter(isText).map(row => tagRow(taggedName(row.id), knownAs(dispatch, models, row))) }
+}
+
+/** Whether it chats or embeds; upstreams' rows do not say. */
+function isText ({ capabilities, status }: ModelObject): boolean {
+  return status === undefined || !Array.isArray(capabilities) || capabilities.some(ability => textAbilities.has(ability))
+}
+
+function knownAs (dispatch: DispatchService, models: ModelRegistry, row: ModelObject): Known {
+  const target = dispatch.target(row.id, 'chat') ?? dispatch.target(row.id, 'embeddings')
+  const id = target !== null && target.slot !== null ? target.modelId : null
+  return { row, model: id === null ? null : models.get(id) ?? null }
+}
+
+/** `/api/show`. Throws `model.not_found`. */
+export async function show (services: LibraryServices, name: string, signal: AbortSignal): Promise<object> {
+  const { dispatch, files, models } = services
+  const id = nameHere(dispatch, name, textSurfaces)
+  const known = knownAs(dispatch, models, await rowOf(services, id, signal))
+  const { model, row } = known
+  const facts = model === null ? null : await factsOf(files, model.path, signal)
+  const { context_length: context } = row
+  const parameters = typeof context === 'number' && slotFor(dispatch, id) !== null ? [`num_ctx ${context}`] : []
+  return {
+    ...model === null || model.license === 'unknown' ? {} : { license: model.license },
+    modelfile: [`FROM ${model?.id ?? id}`, ...parameters.map(text => `PARAMETER ${text}`), ''].join('\n'),
+    parameters: parameters.join('\n'),
+    template: facts?.chat_template ?? '',
+    details: detailsOf(model),
+    model_info: modelInfo(known, facts),
+    capabilities: capabilitiesOf(known, facts),
+    modified_at: row.created_at
+  }
+}
+
+function slotFor (dispatch: DispatchService, id: string): string | null {
+  return (dispatch.target(id, 'chat') ?? dispatch.target(id, 'embeddings'))?.slot ?? null
+}
+
+/** The listed row of a name; for a slot that is not listed while it is not loaded, one with what its file says. */
+async function rowOf ({ dispatch, slots }: LibraryServices, id: string, signal: AbortSignal): Promise<ModelObject> {
+  try {
+    return await dispatch.model(id, signal)
+  } catch (error) {
+    const slot = slotFor(dispatch, id)
+    if (slot === null) throw error
+    const context = contextOf(slots, slot)
+    return {
+      id, object: 'model', created: 0, owned_by: 'svc', name: id, type: 'model', display_name: id, created_at: new Date(0).toISOString(),
+      status: 'unloaded',
+      capabilities: slots.config(slot).type === 'embedding' ? ['embed'] : ['chat'],
+      ...context === null ? {} : { context_length: context }
+    }
+  }
+}
+
+/** Null for a file that is not here, or has no header to read. */
+async function factsOf (files: ModelFiles, path: string, signal: AbortSignal): Promise<ModelFileFacts | null> {
+  try {
+    return await files.inspect(path, signal)
+  } catch {
+    signal.throwIfAborted()
+    return null
+  }
+}
+
+const up: ReadonlySet<string> = new Set(['ready', 'serving', 'idle'])
+
+/**
+ * `/api/ps`: the slots that are up, with what they hold and when they go.
+ * @param now epoch milliseconds
+ */
+export async function running ({ models, slots }: LibraryServices, now: number): Promise<object> {
+  const names = slots.names().filter(name => textTypes.has(slots.config(name).type) && up.has(slots.status(name).state))
+  return {
+    models: await Promise.all(names.map(async name => {
+      const { modelId, lastUsedAt, startedAt, inFlight } = slots.status(name)
+      const model = modelId === null ? null : models.get(modelId) ?? null
+      const sizeMb = await slots.memoryMb(name)
+      const size = sizeMb === null || sizeMb === 0 ? model?.size_bytes ?? 0 : Math.round(sizeMb * 1024 * 1024)
+      const idleMs = slots.idleTimeoutMs(name)
+      const usedAt = inFlight > 0 ? now : lastUsedAt ?? startedAt ?? now
+      const expiresAt = idleMs === null ? now + NEVER_MS : usedAt + idleMs
+      const row = { id: name, owned_by: 'svc' } as ModelObject
+      return {
+        name: taggedName(name),
+        model: taggedName(name),
+        size,
+        digest: digestOf({ row, model }),
+        details: detailsOf(model),
+        expires_at: new Date(expiresAt).toISOString(),
+        size_vram: slots.device(name) === 'cpu' ? 0 : size,
+        context_length: contextOf(slots, name) ?? 0
+      }
+    }))
+  }
+}

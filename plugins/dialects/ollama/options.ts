@@ -1,0 +1,41 @@
+import { isObject, malformed, type Json } from '../../v1/over-chat/ref.js'
+
+/** What chat completions call the same. */
+const passed = ['temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty'] as const
+/** What engines of slots know by the same name, and no upstream does. */
+const ofEngines = ['repeat_penalty', 'repeat_last_n', 'typical_p', 'mirostat', 'mirostat_tau', 'mirostat_eta'] as const
+const taken: ReadonlySet<string> = new Set([...passed, ...ofEngines, 'num_predict', 'num_ctx'])
+
+/**
+ * `options` of a request, by their names in chat completions. What is said once, when an engine starts, and whatever else is not
+ * known goes into `warnings`. Throws `validation.invalid`. Pure.
+ * @param context tokens that the slot has; null for an upstream, or if unknown
+ */
+export function engineOptions (options: unknown, isSlot: boolean, context: number | null, warnings: string[]): Json {
+  if (options === undefined || options === null) return {}
+  if (!isObject(options)) throw malformed('options', 'must be an object')
+  for (const key of Object.keys(options).filter(key => !taken.has(key)).slice(0, 20)) {
+    warnings.push(`options.${key.slice(0, 64)}: left out, the slot's file says how its engine is started`)
+  }
+  const { num_predict: limit, num_ctx: asked } = options
+  if (typeof asked === 'number' && asked !== context) {
+    warnings.push(context === null
+      ? 'options.num_ctx: left out, it is for whoever runs the model to say'
+      : `options.num_ctx: left out, the slot has ${context} tokens; \`svc slot edit\` changes its context_size`)
+  }
+  const own = ofEngines.filter(key => options[key] != null)
+  if (!isSlot) for (const key of own) warnings.push(`options.${key}: left out, it has no name in the API of an upstream`)
+  return {
+    ...Object.fromEntries([...passed, ...isSlot ? own : []].map(key => [key, options[key]])),
+    // 0 and less are no limit
+    max_tokens: typeof limit === 'number' && limit > 0 ? Math.floor(limit) : null
+  }
+}
+
+/** `format` as chat completions have it: "json", or a schema. Throws `validation.invalid`. Pure. */
+export function responseFormat (format: unknown): object | null {
+  if (format === undefined || format === null || format === '') return null
+  if (format === 'json') return { type: 'json_object' }
+  if (isObject(format)) return { type: 'json_schema', json_schema: { name: 'answer', schema: format, strict: true } }
+  throw malformed('format', 'must be "json" or a JSON schema')
+}

@@ -1,0 +1,102 @@
+import type {
+  ActivityLog, AdaptedAnswer, Clock, DispatchService, Otherwise, RouteCall, SlotService, handled
+} from 'svc-gateway/plugin'
+import { askChat, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './answer.js'
+import { askedIn, modelIn } from './body.js'
+import type { Server, Wanted } from './chat-request.js'
+import { LINES, linesDialect, ollamaDialect } from './dialect.js'
+import { keepAliveMs } from './keep-alive.js'
+import { nameHere } from './names.js'
+
+export interface TalkServices {
+  readonly activity: ActivityLog
+  readonly clock: Clock
+  readonly dispatch: DispatchService
+  readonly slots: SlotService
+}
+
+export interface TalkRoute {
+  /** The request in the words of `/v1`. Throws for what they have no words for. */
+  readonly request: (asked: Json, server: Server) => Wanted
+  readonly form: AnswerForm
+}
+
+const JSON_TYPE = 'application/json'
+const up: ReadonlySet<string> = new Set(['ready', 'serving', 'idle'])
+
+/** Answers `/api/chat` or `/api/generate` by a chat completion, or a completion of the older kind. */
+export function talk (
+  services: TalkServices, otherwise: Otherwise, call: RouteCall<unknown, unknown, Buffer>, { request, form }: TalkRoute
+): typeof handled {
+  const { clock, dispatch, slots } = services
+  const startedAt = clock.monotonic()
+  const asked = askedIn(call.body)
+  const model = modelIn(asked)
+  const keepMs = keepAliveMs(asked.keep_alive)
+  const server = serverOf(services, model)
+  const slot = server.slot?.name ?? null
+  const { body, to, isEmpty, stream, warnings } = request(asked, server)
+  const isCold = slot !== null && !up.has(slots.status(slot).state)
+  const answered: Answered = { model, form, clock, startedAt, isCold }
+  const dialect = stream ? linesDialect : ollamaDialect
+  return dispatch.compose(call, { surface: to, model, stream, dialect }, async signal => {
+    if (isEmpty) {
+      const reason = keepMs === 0 ? 'unload' : 'load'
+      await bring(services, call, slot ?? await known(dispatch, server.model, signal), reason, signal)
+      if (slot !== null && keepMs !== null && reason === 'load') slots.keep(slot, keepMs)
+      return told(emptyAnswer(answered, reason), stream, warnings)
+    }
+    const answer = await askChat(dispatch, {
+      request: { requestId: call.requestId, headers: call.request.headers },
+      body,
+      stream,
+      streamType: LINES,
+      isCompletion: to === 'completions',
+      writer: new OllamaAnswer(answered, stream),
+      warnings,
+      otherwise,
+      signal
+    })
+    // counts for the engine that has answered
+    if (slot !== null && keepMs !== null && answer.status === 200) slots.keep(slot, keepMs)
+    return answer
+  })
+}
+
+function told (answer: object, stream: boolean, warnings: readonly string[]): AdaptedAnswer {
+  const headers = { 'content-type': stream ? LINES : JSON_TYPE, ...warningHeader(warnings) }
+  return { status: 200, headers, body: Buffer.from(`${JSON.stringify(answer)}${stream ? '\n' : ''}`) }
+}
+
+/** Who would serve a chat with a model that a client names. */
+export function serverOf ({ dispatch, slots }: Pick<TalkServices, 'dispatch' | 'slots'>, name: string): Server {
+  const model = nameHere(dispatch, name, ['chat'])
+  const target = dispatch.target(model, 'chat')
+  if (target === null || target.slot === null) return { model, slot: null, context: null }
+  return { model, slot: slots.config(target.slot), context: contextOf(slots, target.slot) }
+}
+
+/** Tokens; null for a slot that cannot be launched as it is, or has no such bound. */
+export function contextOf (slots: Pick<SlotService, 'outlook'>, slot: string): number | null {
+  try {
+    return slots.outlook(slot).contextSize
+  } catch {
+    return null
+  }
+}
+
+/** Nothing is to be loaded of an upstream's model; one that nothing knows is refused. */
+async function known (dispatch: DispatchService, model: string, signal: AbortSignal): Promise<null> {
+  if (dispatch.target(model, 'chat') === null) await dispatch.model(model, signal)
+  return null
+}
+
+async function bring (
+  { activity, slots }: TalkServices, { actor, requestId }: RouteCall, slot: string | null, reason: 'load' | 'unload', signal: AbortSignal
+): Promise<void> {
+  if (slot === null) return
+  if (reason === 'load') return slots.ensureReady(slot, signal)
+  if (slots.status(slot).engineId === null) return
+  await activity.audited({ category: 'slot', action: 'slot.unload', target: slot, actor, request_id: requestId }, () => slots.unload(slot))
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { Ollama } from 'ollama'
+import { caller, check, failureOf, fitsTool, real, sentence, tool, url } from '../js/check.mjs'
+
+const client = new Ollama({ host: process.env.RING_OLLAMA ?? url })
+const messages = [{ role: 'user', content: 'Who are you?' }]
+const schema = { type: 'object', properties: { mood: { enum: ['good', 'bad'] }, sure: { type: 'boolean' } }, required: ['mood', 'sure'] }
+
+async function joined (stream, piece) {
+  let text = ''
+  let last
+  for await (const part of stream) {
+    text += piece(part)
+    last = part
+  }
+  return { text, last }
+}
+
+await check('version', async () => assert.match((await client.version()).version, /^\d+\.\d+\.\d+$/))
+await check('list', async () => {
+  const { models } = await client.list()
+  assert.ok(models.some(({ name }) => name === 'svc/agent:latest'), models.map(({ name }) => name).join(' '))
+})
+await check('show', async () => {
+  const shown = await client.show({ model: 'agent' })
+  assert.ok(shown.capabilities.includes('completion'))
+  assert.ok(Object.entries(shown.model_info).some(([key, value]) => key.endsWith('.context_length') && value > 0), JSON.stringify(shown.model_info))
+})
+await check('chat', async () => {
+  const answer = await client.chat({ model: 'agent:latest', messages, keep_alive: '10m' })
+  assert.equal(answer.message.content, sentence)
+  assert.equal(answer.done_reason, 'stop')
+  assert.ok(answer.eval_count > 10 && answer.prompt_eval_count > 0 && answer.total_duration > 0 && answer.eval_duration > 0)
+})
+await check('chat, streamed', async () => {
+  const { text, last } = await joined(await client.chat({ model: 'agent', messages, stream: true }), part => part.message.content)
+  assert.equal(text, sentence)
+  assert.ok(last.done && last.eval_count > 10)
+})
+await check('chat with options', async () => {
+  const answer = await client.chat({ model: 'agent', messages, options: { num_predict: 3, temperature: 0, seed: 1 } })
+  assert.equal(answer.done_reason, 'length')
+  assert.equal(answer.eval_count, 3)
+})
+await check('chat with a schema', async () => {
+  const { message } = await client.chat({ model: 'agent', messages, format: schema })
+  assert.equal(typeof JSON.parse(message.content).sure, 'boolean')
+})
+// the choice is the model's: only the real engine's template knows tools
+if (real) {
+  await check('chat with a tool, whole and streamed', async () => {
+    const order = { model: caller, messages, tools: [{ type: 'function', function: tool }] }
+    const { message } = await client.chat(order)
+    fitsTool(message.tool_calls[0].function.arguments)
+    const calls = []
+    for await (const part of await client.chat({ ...order, stream: true })) calls.push(...part.message.tool_calls ?? [])
+    fitsTool(calls[0].function.arguments)
+  })
+}
+await check('chat with the result of a tool', async () => {
+  const { message } = await client.chat({
+    model: 'agent',
+    messages: [
+      ...messages, { role: 'assistant', content: '', tool_calls: [{ function: { name: tool.name, arguments: {} } }] },
+      { role: 'tool', tool_name: tool.name, content: 'done' }
+    ]
+  })
+  assert.equal(message.content, sentence)
+})
+await check('generate', async () => {
+  assert.equal((await client.generate({ model: 'agent', prompt: 'Who are you?', system: 'Be brief.' })).response, sentence)
+})
+await check('generate, streamed', async () => {
+  const { text } = await joined(await client.generate({ model: 'agent', prompt: 'Who are you?', stream: true }), part => part.response)
+  assert.equal(text, sentence)
+})
+await check('generate, raw', async () => {
+  const { text, last } = await joined(await client.generate({ model: 'agent', prompt: 'Once', raw: true, stream: true }), part => part.response)
+  assert.equal(text, sentence)
+  assert.ok(last.done)
+})
+await check('embed', async () => {
+  const { embeddings, prompt_eval_count: tokens } = await client.embed({ model: 'embed', input: ['one', 'two'] })
+  assert.equal(embeddings.length, 2)
+  assert.ok(embeddings[0].length > 10 && tokens > 0)
+})
+await check('embeddings', async () => assert.ok((await client.embeddings({ model: 'embed', prompt: 'one' })).embedding.length > 10))
+await check('ps', async () => {
+  const { models } = await client.ps()
+  assert.ok(models.some(({ name, expires_at: at }) => name === 'agent:latest' && new Date(at) > new Date()))
+})
+await check('copy and delete', async () => {
+  assert.equal((await client.copy({ source: 'agent', destination: 'gpt-4.1' })).status, 'success')
+  assert.equal((await client.chat({ model: 'gpt-4.1', messages })).message.content, sentence)
+  assert.equal((await client.delete({ model: 'gpt-4.1' })).status, 'success')
+  assert.equal((await failureOf(client.delete({ model: 'gpt-4.1' }))).status_code, 404)
+})
+await check('create', async () => {
+  assert.equal((await client.create({ model: 'mario', from: 'agent' })).status, 'success')
+  const { last } = await joined(await client.create({ model: 'luigi', from: 'agent', stream: true }), () => '')
+  assert.equal(last.status, 'success')
+  assert.match((await failureOf(client.create({ model: 'x', from: 'agent', system: 'You are Mario.' }))).message, /'system' has no place here/)
+  for (const model of ['mario', 'luigi']) await client.delete({ model })
+})
+await check('pull of what nothing knows', async () => {
+  assert.match((await failureOf(client.pull({ model: 'nothing' }))).message, /no source is known/)
+  assert.match((await failureOf(client.pull({ model: 'nothing', stream: true }))).message, /no source is known/)
+})
+await check('push is refused', async () => assert.equal((await failureOf(client.push({ model: 'agent' }))).status_code, 501))
+await check('a model that nothing knows', async () => {
+  const error = await failureOf(client.chat({ model: 'nobody', messages, stream: true }))
+  assert.equal(error.status_code, 404)
+  assert.match(error.message, /nobody/)
+})
+await check('abort', async () => {
+  const stream = await client.chat({ model: 'agent', messages, stream: true })
+  const left = failureOf((async () => { for await (const part of stream) if (part.message.content !== '') stream.abort() })())
+  assert.equal((await left).name, 'AbortError')
+})
+await check('unload and load', async () => {
+  assert.equal((await client.generate({ model: 'agent', prompt: '', keep_alive: 0 })).done_reason, 'unload')
+  assert.equal((await client.generate({ model: 'agent', prompt: '' })).done_reason, 'load')
+})
