@@ -54,9 +54,48 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   },
   'GET /v1/audio/models': { works: [listsAudioModels], ask: null },
   'GET /v1/audio/voices': { works: [listsVoices], ask: (url, model) => openai(url).get('/audio/voices', { query: { model } }) },
+  'POST /v1/files': { works: [keepsFiles], ask: null },
+  'GET /v1/files': { works: [keepsFiles], ask: null },
+  'GET /v1/files/:file_id': { works: [keepsFiles], ask: null },
+  'GET /v1/files/:file_id/content': { works: [keepsFiles], ask: null },
+  'DELETE /v1/files/:file_id': { works: [keepsFiles], ask: null },
+  'POST /v1/batches': { works: [batches], ask: null },
+  'GET /v1/batches': { works: [batches], ask: null },
+  'GET /v1/batches/:batch_id': { works: [batches], ask: null },
+  'POST /v1/batches/:batch_id/cancel': { works: [batches], ask: null },
   'POST /v1/images/generations': { works: [paints], ask: (url, model) => openai(url).images.generate({ model, prompt: 'x' }) },
   'POST /v1/images/edits': { works: [repaints], ask: async (url, model) => openai(url).images.edit({ model, prompt: 'x', image: await dot() }) },
   'POST /v1/images/variations': { works: [repaints], ask: async (url, model) => openai(url).images.createVariation({ model, image: await dot() }) }
+}
+
+/** A file of requests, answered, and another one that is given up. */
+async function batches (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const row = (id: string, model: string): string => JSON.stringify({
+    custom_id: id, method: 'POST', url: '/v1/chat/completions', body: { model, messages, max_tokens: 4 }
+  })
+  const file = await toFile(Buffer.from([row('a', 'agent'), row('b', 'nobody')].join('\n')), 'requests.jsonl')
+  const { id } = await client.files.create({ purpose: 'batch', file })
+  const order = { input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' } as const
+  let batch = await client.batches.create(order)
+  for (const end = performance.now() + 60_000; batch.status !== 'completed' && performance.now() < end;) {
+    await new Promise(resolve => { setTimeout(resolve, 50) })
+    batch = await client.batches.retrieve(batch.id)
+  }
+  t.match(batch, { status: 'completed', request_counts: { total: 2, completed: 1, failed: 1 } })
+  t.match(await (await client.files.content(batch.output_file_id!)).text(), /"custom_id":"a".*chat\.completion/)
+  t.match(await (await client.files.content(batch.error_file_id!)).text(), /"custom_id":"b".*model\.not_found/)
+  t.match(await client.batches.cancel((await client.batches.create(order)).id), { status: /^cancel/ })
+  t.ok((await client.batches.list()).data.length >= 2)
+}
+
+async function keepsFiles (t: Test, url: string): Promise<void> {
+  const { files } = openai(url)
+  const { id, bytes } = await files.create({ purpose: 'batch', file: await toFile(Buffer.from('{}'), 'requests.jsonl') })
+  t.strictSame([bytes, await (await files.content(id)).text(), (await files.retrieve(id)).filename], [2, '{}', 'requests.jsonl'])
+  t.equal((await files.list()).data[0]!.id, id)
+  t.match(await files.delete(id), { deleted: true })
+  t.notOk((await files.list()).data.some(known => known.id === id))
 }
 
 async function listsModels (t: Test, url: string): Promise<void> {

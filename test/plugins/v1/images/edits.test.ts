@@ -113,7 +113,8 @@ t.test('the openai client changes images', async t => {
     ]
     const before = (await gateway.engine()).seen.length
     for (const [changed, status, code, param, path = '/v1/images/edits'] of cases) {
-      const fields = Object.entries({ ...good, ...changed }).flatMap(([name, value]): Part[] => value === undefined ? [] : [[name, value]])
+      const given = Object.entries({ ...good, ...changed })
+      const fields = given.flatMap(([name, value]): Part[] => value === undefined ? [] : [[name, value]])
       const answer = await gateway.fetch(path, { method: 'POST', headers: { 'content-type': FORM_TYPE }, body: formOf(...fields) })
       t.match([answer.status, await answer.json()], [status, { error: { code, param } }], `${Object.keys(changed).join()} ${status}`)
     }

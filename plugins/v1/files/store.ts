@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf, SerialQueue, type Clock, type Logger, type PluginTable } from 'svc-gateway/plugin'
+import { filesError } from './errors.js'
+import type { FileStore, MadeFile, StoredFile } from './ref.js'
+
+export interface StoreLimits {
+  readonly files: number
+  readonly bytes: number
+}
+
+export interface StoreDeps {
+  readonly folder: string
+  readonly table: PluginTable
+  readonly clock: Clock
+  readonly limits: StoreLimits
+  readonly log: Logger
+}
+
+export interface NewFile {
+  readonly filename: string
+  readonly purpose: string
+  readonly bytes: Buffer
+  /** Seconds; null keeps it until it is deleted. */
+  readonly expiresAfterS: number | null
+}
+
+const SWEEP_MS = 15 * 60_000
+const PRIVATE = 0o600
+/** Files that were made, of one purpose: the oldest give way. */
+const MOST_MADE = 4000
+
+/**
+ * Files in one folder, named by their ids, and what is said of each in the plugin's table. A file is in the table when it is
+ * whole on the disk; what is in the folder alone is cleared up at the start.
+ */
+export class Store implements FileStore {
+  readonly #deps: StoreDeps
+  /** Oldest first. */
+  readonly #files = new Map<string, StoredFile>()
+  readonly #line = new SerialQueue()
+  #bytes = 0
+
+  constructor (deps: StoreDeps) {
+    this.#deps = deps
+  }
+
+  get size (): { readonly files: number, readonly bytes: number } {
+    return { files: this.#files.size, bytes: this.#bytes }
+  }
+
+  /** Reads the table, clears up the folder, and looks for what has expired from then on. */
+  async load (gone: AbortSignal): Promise<void> {
+    const { folder, table } = this.#deps
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const rows = table.keys().map(id => table.get(id) as StoredFile)
+    for (const row of rows.sort((a, b) => a.created_at - b.created_at)) {
+      if (await stat(join(folder, row.id)).then(found => found.size === row.bytes, () => false)) this.#note(row)
+      else table.delete(row.id)
+    }
+    for (const name of await readdir(folder)) if (!this.#files.has(name)) await this.#unlink(name)
+    await this.#sweep()
+    this.#sweepLater(gone)
+  }
+
+  /** Those that have not expired, oldest first. */
+  list (): readonly StoredFile[] {
+    return [...this.#files.values()].filter(file => !this.#isOver(file))
+  }
+
+  get (id: string): StoredFile {
+    const file = this.#files.get(id)
+    if (file !== undefined && !this.#isOver(file)) return file
+    throw filesError('files.not_found', 'there is no file of this id; GET /v1/files lists what there is', { param: 'file_id', details: { id } })
+  }
+
+  path ({ id }: StoredFile): string {
+    return join(this.#deps.folder, id)
+  }
+
+  /** On the disk, and in the list, when it resolves. Rejects with `files.store_full`. */
+  add ({ bytes, ...words }: NewFile): Promise<StoredFile> {
+    return this.#line.run(async () => {
+      await this.#sweep()
+      this.#assertRoom(bytes.length)
+      const id = `file-${randomBytes(12).toString('hex')}`
+      const path = join(this.#deps.folder, id)
+      try {
+        const handle = await open(path, 'wx', PRIVATE)
+        try {
+          await handle.writeFile(bytes)
+          await handle.sync()
+        } finally {
+          await handle.close()
+        }
+      } catch (error) {
+        await this.#unlink(id)
+        throw error
+      }
+      return this.#keep({ id, ...words, bytes: bytes.length })
+    })
+  }
+
+  take (path: string, { id, ...words }: MadeFile): Promise<StoredFile> {
+    return this.#line.run(async () => {
+      const known = this.#files.get(id)
+      if (known !== undefined) return known
+      const made = [...this.#files.values()].filter(file => file.purpose === words.purpose)
+      for (const oldest of made.slice(0, Math.max(0, made.length - MOST_MADE + 1))) await this.#drop(oldest)
+      const { size } = await stat(path)
+      // under both names until it is in the table: what is in the folder alone is cleared up at the start
+      const own = join(this.#deps.folder, id)
+      await link(path, own).catch((error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      })
+      const file = this.#keep({ id, ...words, bytes: size })
+      await unlink(path)
+      return file
+    })
+  }
+
+  remove (id: string): Promise<void> {
+    return this.#line.run(async () => await this.#drop(this.get(id)))
+  }
+
+  #assertRoom (bytes: number): void {
+    const { files, bytes: most } = this.#deps.limits
+    const full = this.#files.size >= files ? `${files} files` : this.#bytes + bytes > most ? `${most} bytes of files` : null
+    if (full === null) return
+    throw filesError('files.store_full', `${full} are kept at most: delete some with DELETE /v1/files/{id}, or raise the limits in [plugins.config.v1-files]`)
+  }
+
+  #keep ({ expiresAfterS, ...words }: Omit<StoredFile, 'created_at' | 'expires_at'> & { readonly expiresAfterS: number | null }): StoredFile {
+    const now = Math.floor(this.#deps.clock.now() / 1000)
+    const file = { ...words, created_at: now, expires_at: expiresAfterS === null ? null : now + expiresAfterS }
+    this.#deps.table.set(file.id, file)
+    this.#note(file)
+    return file
+  }
+
+  #note (file: StoredFile): void {
+    this.#files.set(file.id, file)
+    this.#bytes += file.bytes
+  }
+
+  async #drop (file: StoredFile): Promise<void> {
+    this.#deps.table.delete(file.id)
+    this.#files.delete(file.id)
+    this.#bytes -= file.bytes
+    await this.#unlink(file.id)
+  }
+
+  #isOver ({ expires_at: end }: StoredFile): boolean {
+    return end !== null && end * 1000 <= this.#deps.clock.now()
+  }
+
+  async #sweep (): Promise<void> {
+    for (const file of [...this.#files.values()]) if (this.#isOver(file)) await this.#drop(file)
+  }
+
+  #sweepLater (gone: AbortSignal): void {
+    if (gone.aborted) return
+    const timer = this.#deps.clock.setTimer(SWEEP_MS, () => {
+      gone.removeEventListener('abort', cancel)
+      void this.#line.run(() => this.#sweep()).finally(() => this.#sweepLater(gone))
+    })
+    const cancel = (): void => timer.cancel()
+    gone.addEventListener('abort', cancel, { once: true })
+  }
+
+  /** A file that cannot be removed stays until the next start, and counts no more. */
+  async #unlink (name: string): Promise<void> {
+    await unlink(join(this.#deps.folder, name)).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#deps.log.warn({ file: name }, `a file cannot be removed: ${messageOf(error)}`)
+    })
+  }
+}
