@@ -17,9 +17,9 @@ export function isInference ({ url, inference = false }: Pick<AnyRoute, 'url' | 
   return inference || url.startsWith('/v1/')
 }
 
-/** Groups as people look for them: first what clients of models use, as it was mounted, then the others by name. Pure. */
+/** Groups as people look for them: first `/v1` and what else clients of models use, as mounted, then the others by name. Pure. */
 export function groupsOf (routes: readonly Grouped[]): string[] {
-  const inference = new Set(routes.filter(isInference).map(groupOf))
+  const inference = new Set([...routes.filter(({ url }) => isInference({ url })), ...routes.filter(isInference)].map(groupOf))
   const others = new Set(routes.map(groupOf).filter(group => !inference.has(group)))
   return [...inference, ...[...others].sort((a, b) => a < b ? -1 : 1)]
 }
