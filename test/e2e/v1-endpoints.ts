@@ -36,6 +36,11 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'POST /v1/embeddings': { works: [recalls], ask: (url, model) => openai(url).embeddings.create({ model, input: 'x' }) },
   'POST /v1/rerank': rerank('/rerank'),
   'POST /v1/rerankings': rerank('/rerankings'),
+  'POST /v1/fim/completions': { works: [fillsIn], ask: (url, model) => openai(url).post('/fim/completions', { body: { model, prompt: 'x' } }) },
+  'POST /v1/tokenize': { works: [countsInTokens], ask: (url, model) => openai(url).post('/tokenize', { body: { model, prompt: 'x' } }) },
+  'POST /v1/detokenize': { works: [countsInTokens], ask: (url, model) => openai(url).post('/detokenize', { body: { model, tokens: [1] } }) },
+  'POST /v1/score': { works: [scores], ask: (url, model) => openai(url).post('/score', { body: { model, text_1: 'x', text_2: 'y' } }) },
+  'POST /v1/moderations': { works: [moderates], ask: (url, model) => openai(url).moderations.create({ model, input: 'x' }) },
   'POST /v1/responses': { works: [speaksResponses, respondsInShape], ask: (url, model) => openai(url).responses.create({ model, input: 'x' }) },
   'GET /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.retrieve(id) },
   'DELETE /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.delete(id) },
@@ -66,6 +71,46 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'POST /v1/images/generations': { works: [paints], ask: (url, model) => openai(url).images.generate({ model, prompt: 'x' }) },
   'POST /v1/images/edits': { works: [repaints], ask: async (url, model) => openai(url).images.edit({ model, prompt: 'x', image: await dot() }) },
   'POST /v1/images/variations': { works: [repaints], ask: async (url, model) => openai(url).images.createVariation({ model, image: await dot() }) }
+}
+
+/** The test's model was not made for it, and the engine says so for good. */
+async function fillsIn (t: Test, url: string): Promise<void> {
+  const body = { model: 'agent', prompt: 'a', suffix: 'b', max_tokens: 4 }
+  for (const path of ['/fim/completions', '/completions']) {
+    const refused = await openai(url).post(path, { body }).catch((error: unknown) => error)
+    t.match(refused, { message: /[Ii]nfill/ }, path)
+  }
+}
+
+async function countsInTokens (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const prompt = 'Hello there, h\u00e9llo'
+  const counted = await client.post<{ count: number, tokens: number[], token_strs: string[], max_model_len: number }>('/tokenize', {
+    body: { model: 'agent', prompt, add_special_tokens: false, return_token_strs: true }
+  })
+  t.equal(counted.count, counted.tokens.length)
+  t.ok(counted.count > 0 && counted.token_strs.length === counted.count && counted.max_model_len > 0)
+  t.match(await client.post('/detokenize', { body: { model: 'agent', tokens: counted.tokens } }), { prompt: /Hello there/ })
+  const chat = await client.post<{ count: number }>('/tokenize', { body: { model: 'agent', messages } })
+  t.ok(chat.count > 0)
+}
+
+async function scores (t: Test, url: string): Promise<void> {
+  const documents = ['about dogs 2', 'about cats 9', 'nothing', 'something 5']
+  const { data } = await openai(url).post<{ data: Array<{ score: number }> }>('/score', { body: { model: 'rerank', text_1: 'cats', text_2: documents } })
+  t.equal(data.length, 4)
+  const ranked = await fetch(`${url}/v2/rerank`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ model: 'rerank', query: 'cats', documents, top_n: 2 })
+  })
+  const { results } = await ranked.json() as { results: Array<{ index: number, relevance_score: number }> }
+  t.strictSame(results.map(({ index }) => index), [1, 3])
+  t.ok(Math.abs(results[0]!.relevance_score - data[1]!.score) < 1e-3)
+}
+
+/** A model that chats is no guard model. */
+async function moderates (t: Test, url: string): Promise<void> {
+  const refused = await openai(url).moderations.create({ model: 'agent', input: 'x' }).catch((error: unknown) => error)
+  t.match(refused, { status: 422, code: 'moderations.not_a_guard' })
 }
 
 /** A file of requests, answered, and another one that is given up. */

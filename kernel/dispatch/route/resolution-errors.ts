@@ -113,5 +113,11 @@ export const endpoints: Readonly<Record<SurfaceName, string>> = {
   'speech': '/v1/audio/speech',
   'image': '/v1/images/generations',
   'image-edit': '/v1/images/edits',
-  'image-variation': '/v1/images/variations'
+  'image-variation': '/v1/images/variations',
+  'fim': '/v1/fim/completions',
+  'infill': '/infill',
+  'tokenize': '/v1/tokenize',
+  'detokenize': '/v1/detokenize',
+  'score': '/v1/score',
+  'moderation': '/v1/moderations'
 }

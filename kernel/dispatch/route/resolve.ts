@@ -62,7 +62,13 @@ export const surfaceTypes: Readonly<Record<SurfaceName, SlotType>> = {
   'speech': 'tts',
   'image': 'image',
   'image-edit': 'image',
-  'image-variation': 'image'
+  'image-variation': 'image',
+  'fim': 'llm',
+  'infill': 'llm',
+  'tokenize': 'llm',
+  'detokenize': 'llm',
+  'score': 'reranking',
+  'moderation': 'llm'
 }
 const surfaces = Object.keys(surfaceTypes) as SurfaceName[]
 

@@ -14,6 +14,7 @@ import { containerSpec, engineChoices, processCandidates } from './launch.js'
 import { libraryIn } from './ref.js'
 import { responseEvents } from './response-events.js'
 import { responseFormat } from './response-format.js'
+import { detokenize, tokenize } from './tokens.js'
 
 const binarySchema = z.string().min(1)
   .refine(value => value.startsWith('/') || !value.includes('/'), { error: 'must be an absolute path or a command name' })
@@ -59,6 +60,9 @@ export default definePlugin({
         'rerank': surface('/v1/rerank', false),
         'responses': { ...surface('/v1/responses', true), edit: responseFormat, events: responseEvents },
         'messages': surface('/v1/messages', true),
+        'infill': surface('/infill', true),
+        'tokenize': { path: '/tokenize', streaming: false, body: 'json', light: true, adapt: tokenize },
+        'detokenize': { path: '/detokenize', streaming: false, body: 'json', light: true, adapt: detokenize },
         // counting needs the tokenizer alone
         'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
       },

@@ -7,7 +7,10 @@ export const templates: readonly UpstreamTemplateInput[] = [
     title: 'OpenAI',
     url: 'https://api.openai.com/v1',
     auth_value_env: 'OPENAI_API_KEY',
-    capabilities: ['chat', 'completions', 'responses', 'embeddings', 'transcription', 'translation', 'speech', 'image', 'image-edit', 'image-variation']
+    capabilities: [
+      'chat', 'completions', 'responses', 'embeddings', 'transcription', 'translation', 'speech', 'image', 'image-edit', 'image-variation',
+      'moderation'
+    ]
   },
   {
     id: 'anthropic',

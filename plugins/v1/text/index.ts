@@ -1,6 +1,8 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { fillInMiddle } from '../infill/ref.js'
 import { chatOverMessages } from '../over-messages/ref.js'
 import { chatAnswerSchema, chatBodySchema, completionAnswerSchema, completionBodySchema } from './schemas.js'
+import { hasSuffix } from './suffix.js'
 import { thinkingEdits } from './thinking.js'
 
 const STREAMED = 'With `stream: true` the answer is `text/event-stream`: chunks as `data:` lines, then `data: [DONE]`.'
@@ -20,6 +22,7 @@ export default definePlugin({
   register (ctx) {
     const { clock, dispatch } = ctx.services
     const otherwise = chatOverMessages(dispatch, clock)
+    const infill = fillInMiddle(dispatch, clock, 'text')
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/chat/completions',
@@ -48,7 +51,9 @@ export default definePlugin({
       example: { model: 'agent', prompt: 'Once upon a time', max_tokens: 32 },
       answers: [{ type: 'text/event-stream' }],
       bodyKind: 'buffer',
-      handler: call => dispatch.forward(call, { surface: 'completions', path: '/completions', drop: GATEWAY_KEYS })
+      handler: call => hasSuffix(call.body)
+        ? dispatch.forward(call, { surface: 'fim', path: '/completions', drop: GATEWAY_KEYS, otherwise: infill })
+        : dispatch.forward(call, { surface: 'completions', path: '/completions', drop: GATEWAY_KEYS })
     }))
   }
 })

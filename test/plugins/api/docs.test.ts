@@ -122,6 +122,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /v1/batches': [404, 'files.not_found'],
   'GET /v1/batches/batch_0123456789abcdef01234567': [404, 'batches.not_found'],
   'POST /v1/batches/batch_0123456789abcdef01234567/cancel': [404, 'batches.not_found'],
+  'POST /v1/moderations': [404, 'dispatch.no_route'],
   'POST /v1/images/edits': [404, 'model.not_loaded'],
   'POST /v1/images/variations': [404, 'model.not_loaded'],
   'POST /api/comfyui/pin': [404, 'gpu.img_slot_missing'],

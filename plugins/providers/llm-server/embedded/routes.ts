@@ -49,6 +49,7 @@ const table: Readonly<Record<string, EngineHandler>> = {
   'POST /v1/rerankings': only('reranking', rerank),
   'POST /v1/reranking': only('reranking', rerank),
   'POST /rerank': only('reranking', rerank),
+  'POST /infill': absent('/infill'),
   'POST /v1/responses': absent('/v1/responses'),
   'POST /v1/messages': absent('/v1/messages'),
   'POST /v1/messages/count_tokens': absent('/v1/messages/count_tokens')

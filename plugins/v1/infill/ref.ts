@@ -1,0 +1,1 @@
+export { fillInMiddle } from './fill-in-middle.js'

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+
+const modelSchema = z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', pattern: '\\S' })
+
+export const fimBodySchema = z.looseObject({
+  model: modelSchema,
+  prompt: z.string().meta({ description: 'What stands before' }),
+  suffix: z.string().nullish().meta({ description: 'What stands behind' }),
+  max_tokens: z.int().nullish(),
+  stream: z.boolean().optional()
+})
+
+export const fimAnswerSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal('chat.completion'),
+  model: z.string(),
+  choices: z.array(z.looseObject({
+    index: z.int(),
+    message: z.looseObject({ role: z.string(), content: z.string().nullish() }),
+    finish_reason: z.string().nullable()
+  }))
+})
+
+export const infillBodySchema = z.looseObject({
+  model: modelSchema,
+  input_prefix: z.string().meta({ description: 'What stands before' }),
+  input_suffix: z.string().meta({ description: 'What stands behind' }),
+  input_extra: z.array(z.looseObject({ filename: z.string().optional(), text: z.string() })).optional(),
+  n_predict: z.int().optional(),
+  stream: z.boolean().optional()
+})
+
+export const infillAnswerSchema = z.looseObject({ content: z.string() })
