@@ -332,6 +332,8 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/v1/batches/batch-run.ts': 'compared',
   'plugins/v1/batches/batches.ts': 'stored',
   'plugins/v1/files/store.ts': 'stored',
+  'plugins/v1/infill/fill-in-middle.ts': 'shown',
+  'plugins/v1/scores/score.ts': 'shown',
   'plugins/services/memory/notes/notes.ts': 'stored',
   'plugins/services/pull/pull-task.ts': 'stored',
   'plugins/services/pull/pulls.ts': 'compared',

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { isSvcError, messageOf, type Clock, type ErrorCode, type Logger } from '../../contract/index.js'
 import { nameOf } from './boot.js'
 import { withDeadline } from './deadline.js'
@@ -18,6 +19,7 @@ export class PluginStarter {
   constructor ({ clock, log }: { readonly clock: Clock, readonly log: Logger }) {
     this.#clock = clock
     this.#log = log
+    setMaxListeners(0, this.#stopping.signal) // one for each plugin that starts
   }
 
   /** Starts what is alive once `ready` settles, consumers after their providers, otherwise together. Never rejects. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { unlink } from 'node:fs/promises'
 import { messageOf, shownMessage, type Clock, type SurfaceName } from 'svc-gateway/plugin'
 import { createHash } from 'node:crypto'
@@ -108,6 +109,7 @@ export class BatchRun {
 
   async #rows (input: BatchInput, results: BatchResults): Promise<void> {
     const signal = AbortSignal.any([this.#stop, this.#over.signal])
+    setMaxListeners(0, signal) // some for each row
     const endTimer = this.#expire(signal)
     let next = 0
     const work = async (): Promise<void> => {
