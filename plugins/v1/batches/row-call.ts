@@ -17,9 +17,11 @@ export interface RowAnswer {
 }
 
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
-const TRIES = 5
+/** A slot that cannot be had now may be had in a quarter of an hour; a failure that comes five times stays. */
+const TRIES_BUSY = 20
+const TRIES_FAILED = 5
 const FIRST_PAUSE_MS = 1000
-const LONGEST_PAUSE_MS = 30_000
+const LONGEST_PAUSE_MS = 60_000
 
 /**
  * One request of a batch, asked at the gateway's own door, so that it is answered as any client's is: translated, priced,
@@ -38,7 +40,8 @@ export async function askRow (clock: Clock, row: RowRequest, signal: AbortSignal
       failure = error
     }
     const again = answer === null || mayPass(answer.head)
-    if (!again || attempt === TRIES) {
+    const busy = answer?.head.statusCode === 503 || answer?.head.statusCode === 429
+    if (!again || attempt === (busy ? TRIES_BUSY : TRIES_FAILED)) {
       if (answer === null) throw failure
       const id = answer.head.headers['x-request-id']
       return { status: answer.head.statusCode!, requestId: typeof id === 'string' ? id : row.requestId, body: parsed(answer.text) }

@@ -101,6 +101,6 @@ function list (files: readonly StoredFile[], { after, limit, order, purpose }: F
   return { object: 'list', data: data.map(shown), ...page }
 }
 
-function shown ({ expires_at: end, ...file }: StoredFile): z.input<typeof fileSchema> {
+function shown ({ expires_at: end, seq: _, ...file }: StoredFile): z.input<typeof fileSchema> {
   return { ...file, object: 'file', status: 'processed', ...(end === null ? {} : { expires_at: end }) }
 }

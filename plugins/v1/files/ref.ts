@@ -5,6 +5,8 @@ export { pageOf, type Page } from './page.js'
 /** A file that clients have put here, or that was made for them. Times in epoch seconds. */
 export interface StoredFile {
   readonly id: string
+  /** Counts the files of this gateway: several are made within a second. */
+  readonly seq: number
   readonly filename: string
   readonly purpose: string
   readonly bytes: number

@@ -55,7 +55,7 @@ export class Store implements FileStore {
     const { folder, table } = this.#deps
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const rows = table.keys().map(id => table.get(id) as StoredFile)
-    for (const row of rows.sort((a, b) => a.created_at - b.created_at)) {
+    for (const row of rows.sort((a, b) => a.seq - b.seq)) {
       if (await stat(join(folder, row.id)).then(found => found.size === row.bytes, () => false)) this.#note(row)
       else table.delete(row.id)
     }
@@ -131,9 +131,10 @@ export class Store implements FileStore {
     throw filesError('files.store_full', `${full} are kept at most: delete some with DELETE /v1/files/{id}, or raise the limits in [plugins.config.v1-files]`)
   }
 
-  #keep ({ expiresAfterS, ...words }: Omit<StoredFile, 'created_at' | 'expires_at'> & { readonly expiresAfterS: number | null }): StoredFile {
+  #keep ({ expiresAfterS, ...words }: MadeFile & { readonly bytes: number }): StoredFile {
     const now = Math.floor(this.#deps.clock.now() / 1000)
-    const file = { ...words, created_at: now, expires_at: expiresAfterS === null ? null : now + expiresAfterS }
+    const seq = ([...this.#files.values()].at(-1)?.seq ?? 0) + 1
+    const file = { ...words, seq, created_at: now, expires_at: expiresAfterS === null ? null : now + expiresAfterS }
     this.#deps.table.set(file.id, file)
     this.#note(file)
     return file

@@ -1,5 +1,7 @@
 import asyncio
 import base64
+import json
+import time
 
 import openai
 from pydantic import BaseModel
@@ -20,6 +22,24 @@ class State(BaseModel):
 def _():
     assert "svc/agent" in [model.id for model in client.models.list()]
     assert client.models.retrieve("svc/agent").id == "svc/agent"
+
+
+@check("a batch, from its file to its answers")
+def _():
+    row = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "agent", "messages": MESSAGES}}
+    lines = "\n".join(json.dumps(each) for each in (row, {**row, "custom_id": "b", "body": {**row["body"], "model": "nobody"}}))
+    file = client.files.create(file=("requests.jsonl", lines.encode()), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+    end = time.monotonic() + 120
+    while batch.status != "completed" and time.monotonic() < end:
+        time.sleep(0.1)
+        batch = client.batches.retrieve(batch.id)
+    assert (batch.status, batch.request_counts.completed, batch.request_counts.failed) == ("completed", 1, 1)
+    answer = json.loads(client.files.content(batch.output_file_id).text)
+    assert answer["response"]["body"]["choices"][0]["message"]["content"] == SENTENCE
+    assert json.loads(client.files.content(batch.error_file_id).text)["response"]["status_code"] == 404
+    assert batch.id in [each.id for each in client.batches.list()]
+    assert client.files.delete(file.id).deleted
 
 
 @check("chat")

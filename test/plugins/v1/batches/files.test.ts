@@ -2,8 +2,10 @@ import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toFile } from 'openai'
 import t from 'tap'
-import { createTestGateway } from '../../../../kernel/testing/index.js'
+import type { Logger, PluginTable } from '../../../../kernel/contract/index.js'
+import { createTestGateway, FakeClock } from '../../../../kernel/testing/index.js'
 import files from '../../../../plugins/v1/files/index.js'
+import { Store } from '../../../../plugins/v1/files/store.js'
 import { FORM_TYPE, formOf, type Part } from '../audio/form.js'
 import { clientOf } from './support.js'
 
@@ -59,4 +61,35 @@ t.test('what is too much, or no file of requests, is refused by the name of its 
   const full = await post(file, ['purpose', 'batch'])
   t.match([full.status, full.headers.get('x-should-retry'), await full.json()], [413, 'false', { error: { code: 'files.store_full' } }])
   t.equal((await readdir(join(gateway.home, FOLDER))).length, 1)
+})
+
+t.test('a file is gone when its time is over, from the list at once and from the disk soon', async t => {
+  const folder = t.testdir({ made: 'x' })
+  const clock = new FakeClock()
+  const rows = new Map<string, unknown>()
+  const table: PluginTable = {
+    get: key => rows.get(key),
+    set: (key, value) => { rows.set(key, value) },
+    delete: key => rows.delete(key),
+    keys: () => [...rows.keys()]
+  }
+  const gone = new AbortController()
+  const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} } as never
+  const store = new Store({ folder: join(folder, 'files'), table, clock, limits: { files: 10, bytes: 1000 }, log: quiet })
+  await store.load(gone.signal)
+  const { id } = await store.add({ filename: 'a', purpose: 'batch', bytes: Buffer.from('x'), expiresAfterS: 3600 })
+  const made = { id: 'file-made', filename: 'b', purpose: 'batch_output', expiresAfterS: null }
+  const kept = await store.take(join(folder, 'made'), made)
+  t.same(await store.take(join(folder, 'made'), made), kept, 'taken once')
+  clock.setWall(clock.now() + 3600_000)
+  t.strictSame(store.list().map(file => file.id), ['file-made'])
+  t.throws(() => store.get(id), { code: 'files.not_found' })
+  await clock.advance(15 * 60_000)
+  for (const end = performance.now() + 30_000; (await readdir(join(folder, 'files'))).length > 1 && performance.now() < end;) {
+    await new Promise(resolve => { setTimeout(resolve, 5) })
+  }
+  t.strictSame([await readdir(join(folder, 'files')), store.size], [['file-made'], { files: 1, bytes: 1 }])
+  await clock.advance(0)
+  gone.abort()
+  t.equal(clock.pending, 0, 'it looks no more')
 })
