@@ -1,5 +1,6 @@
 import { svcError } from 'svc-gateway/plugin'
 import { countOf, isObject, textOr, type Json } from './json.js'
+import { LikeLast } from './like-last.js'
 
 /** What an answer cost, in tokens. `input` has `cached` in it, `output` has `reasoning`. */
 export interface ChatUsage {
@@ -45,6 +46,7 @@ export interface ChatListener {
 /** Reads a chat answer, streamed or whole, for a listener. Of several choices the first. */
 export class ChatReader {
   readonly #listener: ChatListener
+  readonly #likeLast = new LikeLast()
   #begun = false
   #reason: string | null = null
   #stop: string | null = null
@@ -61,11 +63,15 @@ export class ChatReader {
   /** The data of one event. Throws what the engine tells in it, and for what is no chunk. */
   event (data: string): void {
     if (this.#isDone) return
+    const text = this.#likeLast.textOf(data)
+    if (text !== null) return this.#listener.text(text)
     if (data.trim() === '[DONE]') {
       this.#reason ??= 'stop'
       return this.end()
     }
-    this.#piece(parsed(data), 'delta')
+    const chunk = parsed(data)
+    this.#piece(chunk, 'delta')
+    this.#likeLast.learn(data, chunk)
   }
 
   /** A whole answer. Throws for what is none. */

@@ -1,7 +1,7 @@
 import OpenAI, { APIError, BadRequestError, NotFoundError } from 'openai'
 import t, { type Test } from 'tap'
 import { responseEvents } from '../../../plugins/providers/llm-server/response-events.js'
-import { responseFormat } from '../../../plugins/providers/llm-server/response-format.js'
+import { responseRequest } from '../../../plugins/providers/llm-server/response-request.js'
 import responseRoutes from '../../../plugins/v1/responses/index.js'
 import { createFakeEngine, createFakeProviderPlugin, type EngineScript } from '../../../kernel/testing/index.js'
 import { wireGateway, type WireGateway, type WireOptions } from '../wire-gateway.js'
@@ -57,7 +57,7 @@ function bareStream (words: readonly string[]): string[] {
 
 /** An engine whose events llama-server's provider completes. */
 const lean = createFakeProviderPlugin({
-  name: 'lean', surfaces: { responses: { path: '/v1/responses', streaming: true, body: 'json', edit: responseFormat, events: responseEvents } }
+  name: 'lean', surfaces: { responses: { path: '/v1/responses', streaming: true, body: 'json', edit: responseRequest, events: responseEvents } }
 })
 const LEAN_SLOT = 'type = "llm"\nprovider = "lean"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n'
 
@@ -133,6 +133,11 @@ t.test('the openai client\'s responses', async t => {
     }, 'a schema reaches the engine under the name that it reads')
     await client.responses.create({ model: 'lean', input: 'x', text: { format: { type: 'text' } } })
     t.notOk('response_format' in JSON.parse(bare.requests.at(-1)!.body.toString()))
+    await client.responses.create({ model: 'lean', input: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'y' }] })
+    t.strictSame(JSON.parse(bare.requests.at(-1)!.body.toString()).input, [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: [{ type: 'output_text', text: 'y', annotations: [] }], type: 'message', status: 'completed' }
+    ], 'an answer that a client tells in short is told in full')
     bare.answer({ headers: SSE, chunks: bareStream(['a', 'b']), dieAfter: 8 })
     t.match(await (await gateway.fetch('/v1/responses', post)).text(), /"sequence_number":8}\n\nevent: error\n/)
   })

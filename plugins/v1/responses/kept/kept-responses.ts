@@ -60,10 +60,13 @@ interface Row {
 export class KeptResponses {
   readonly #file: SqlFile
   readonly #limits: KeptLimits
+  /** Of all threads: to count them again with every response would take the longer the more there are. */
+  #total = { bytes: 0, responses: 0 }
 
   private constructor (file: SqlFile, limits: KeptLimits) {
     this.#file = file
     this.#limits = limits
+    this.#count()
   }
 
   /** Rejects with `responses.store_failed`. */
@@ -81,7 +84,7 @@ export class KeptResponses {
 
   /** On the disk when it returns. False for an id that is taken. @param now epoch milliseconds */
   add ({ id, previous, input, response, isOpen = false }: NewResponse, now: number): boolean {
-    return this.#file.transaction(() => {
+    return this.#change(() => {
       if (this.#row(id) !== undefined) return false
       const before = previous === null ? undefined : this.#row(previous)
       const thread = before?.thread ?? this.#file.run('INSERT INTO threads (used) VALUES (?)', [now]).rowid
@@ -94,14 +97,15 @@ export class KeptResponses {
       const bytes = Buffer.byteLength(text) + this.#addItems(rowid, 0, items)
       this.#file.run('UPDATE responses SET bytes = ? WHERE seq = ?', [bytes, rowid])
       this.#file.run('UPDATE threads SET used = ?, bytes = bytes + ?, responses = responses + 1 WHERE thread = ?', [now, bytes, thread])
-      this.#makeRoom(thread, now)
+      this.#add(bytes, 1)
+      this.#makeRoom(thread)
       return true
     })
   }
 
   /** What came of one that was still being made; nothing happens where it was deleted or is over. */
   finish (id: string, response: Json): void {
-    this.#file.transaction(() => {
+    this.#change(() => {
       const row = this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ? AND is_open = 1', [id])
       if (row === undefined) return
       const { text, output } = apart(response)
@@ -110,6 +114,7 @@ export class KeptResponses {
         this.#addItems(row.seq, next, output.map(item => ({ item, isOutput: 1 })))
       this.#file.run('UPDATE responses SET is_open = 0, response = ?, bytes = bytes + ? WHERE seq = ?', [text, more, row.seq])
       this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [more, row.thread])
+      this.#add(more, 0)
     })
   }
 
@@ -127,12 +132,13 @@ export class KeptResponses {
 
   /** False where there is none. */
   delete (id: string): boolean {
-    return this.#file.transaction(() => {
+    return this.#change(() => {
       const row = this.#row(id)
       if (row === undefined) return false
       this.#file.run('DELETE FROM responses WHERE seq = ?', [row.seq])
       this.#file.run('UPDATE threads SET bytes = bytes - ?, responses = responses - 1 WHERE thread = ?', [row.bytes, row.thread])
       this.#file.run('DELETE FROM threads WHERE thread = ? AND responses = 0', [row.thread])
+      this.#add(-row.bytes, -1)
       return true
     })
   }
@@ -181,19 +187,39 @@ export class KeptResponses {
   /** @param now epoch milliseconds */
   dropOld (now: number): void {
     this.#file.run('DELETE FROM threads WHERE used < ?', [now - this.#limits.days * DAY_MS])
+    this.#count()
   }
 
   /** Never takes the thread that was written just now. */
-  #makeRoom (thread: number, now: number): void {
-    this.dropOld(now)
-    for (;;) {
-      const { bytes, responses } = this.#file.get<{ bytes: number, responses: number }>('SELECT SUM(bytes) AS bytes, SUM(responses) AS responses FROM threads')!
-      if (bytes <= this.#limits.bytes && responses <= this.#limits.responses) return
-      const { changes } = this.#file.run(
-        'DELETE FROM threads WHERE thread = (SELECT thread FROM threads WHERE thread <> ? ORDER BY used, thread LIMIT 1)', [thread]
+  #makeRoom (thread: number): void {
+    while (this.#total.bytes > this.#limits.bytes || this.#total.responses > this.#limits.responses) {
+      const oldest = this.#file.get<{ thread: number, bytes: number, responses: number }>(
+        'SELECT thread, bytes, responses FROM threads WHERE thread <> ? ORDER BY used, thread LIMIT 1', [thread]
       )
-      if (changes === 0) return
+      if (oldest === undefined) return
+      this.#file.run('DELETE FROM threads WHERE thread = ?', [oldest.thread])
+      this.#add(-oldest.bytes, -oldest.responses)
     }
+  }
+
+  /** One transaction; the total is told again where it does not come about. */
+  #change<T> (work: () => T): T {
+    try {
+      return this.#file.transaction(work)
+    } catch (error) {
+      this.#count()
+      throw error
+    }
+  }
+
+  #add (bytes: number, responses: number): void {
+    this.#total = { bytes: this.#total.bytes + bytes, responses: this.#total.responses + responses }
+  }
+
+  #count (): void {
+    this.#total = this.#file.get<{ bytes: number, responses: number }>(
+      'SELECT COALESCE(SUM(bytes), 0) AS bytes, COALESCE(SUM(responses), 0) AS responses FROM threads'
+    )!
   }
 
   #addItems (response: number, from: number, items: ReadonlyArray<{ readonly item: Json, readonly isOutput: number }>): number {
