@@ -13,7 +13,7 @@ import { llamaFlags } from './flags.js'
 import { containerSpec, engineChoices, processCandidates } from './launch.js'
 import { libraryIn } from './ref.js'
 import { responseEvents } from './response-events.js'
-import { responseFormat } from './response-format.js'
+import { responseRequest } from './response-request.js'
 import { detokenize, tokenize } from './tokens.js'
 
 const binarySchema = z.string().min(1)
@@ -58,7 +58,7 @@ export default definePlugin({
         'completions': surface('/v1/completions', true),
         'embeddings': { ...surface('/v1/embeddings', false), edit: withoutNullFormat },
         'rerank': surface('/v1/rerank', false),
-        'responses': { ...surface('/v1/responses', true), edit: responseFormat, events: responseEvents },
+        'responses': { ...surface('/v1/responses', true), edit: responseRequest, events: responseEvents },
         'messages': surface('/v1/messages', true),
         'infill': surface('/infill', true),
         'tokenize': { path: '/tokenize', streaming: false, body: 'json', light: true, adapt: tokenize },
