@@ -82,6 +82,18 @@ await check('embedMany', async () => {
   }
 })
 await tries('openai', openai)
+await check('openai: a conversation goes on, by references to what is kept and by the id of its last response', async () => {
+  const model = openai('agent')
+  const first = await ai.generateText({ model, prompt })
+  const messages = [{ role: 'user', content: prompt }, ...first.response.messages, { role: 'user', content: 'And now?' }]
+  const second = await ai.generateText({ model, messages })
+  assert.equal(second.text, sentence)
+  assert.ok(second.usage.inputTokens > first.usage.inputTokens)
+  const { responseId: previousResponseId } = first.providerMetadata.openai
+  const third = await ai.generateText({ model, prompt: 'And now?', providerOptions: { openai: { previousResponseId } } })
+  assert.equal(third.text, sentence)
+  assert.ok(third.usage.inputTokens > first.usage.inputTokens)
+})
 await tries('anthropic', anthropic, { shapes: false })
 if (real) {
   await check('generateImage', async () => {

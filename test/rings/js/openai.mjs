@@ -134,6 +134,33 @@ await check('responses with the result of a tool', async () => {
   })
   assert.equal(text, sentence)
 })
+await check('responses that go on from kept ones, retrieve, inputItems.list and delete', async () => {
+  const first = await client.responses.create({ model: 'agent', input: 'Who are you?' })
+  const second = await client.responses.stream({ model: 'agent', input: 'And now?', previous_response_id: first.id }).finalResponse()
+  assert.equal(second.output_text, sentence)
+  assert.ok(second.usage.input_tokens > first.usage.input_tokens, 'the model read what came before')
+  const kept = await client.responses.retrieve(second.id)
+  assert.equal(kept.output_text, sentence)
+  assert.equal(kept.previous_response_id, first.id)
+  const items = []
+  for await (const { role } of client.responses.inputItems.list(second.id, { order: 'asc', limit: 1 })) items.push(role)
+  assert.deepEqual(items, ['user', 'assistant', 'user'])
+  const loose = await client.responses.create({ model: 'agent', input: 'x', store: false })
+  await client.responses.delete(second.id)
+  for (const id of [second.id, loose.id]) {
+    let error
+    const took = await requestsOf(async () => { error = await failureOf(client.responses.retrieve(id)) })
+    assert.ok(error instanceof OpenAI.NotFoundError && took === 0, String(error))
+  }
+})
+await check('responses in the background, polled and cancelled', async () => {
+  let made = await client.responses.create({ model: 'agent', input: 'Who are you?', background: true })
+  assert.equal(made.status, 'queued')
+  while (made.status === 'queued' || made.status === 'in_progress') made = await client.responses.retrieve(made.id)
+  assert.equal(made.output_text, sentence)
+  const { id } = await client.responses.create({ model: 'endless', input: 'x', background: true, max_output_tokens: 1_000_000 })
+  assert.equal((await client.responses.cancel(id)).status, 'cancelled')
+})
 
 // the embedded engine speaks text alone
 if (real) {

@@ -71,5 +71,13 @@ def tries(name, kind):
 
 
 tries("chat completions", agents.OpenAIChatCompletionsModel)
-if REAL:
-    tries("responses, its default", agents.OpenAIResponsesModel)
+tries("responses, its default", agents.OpenAIResponsesModel)
+
+
+@check("responses: a run goes on from the last response of another")
+async def _():
+    agent = agents.Agent(name="a", instructions="Be brief.", model=agents.OpenAIResponsesModel(model="agent", openai_client=client))
+    first = await agents.Runner.run(agent, "Who are you?")
+    second = await agents.Runner.run(agent, "And now?", previous_response_id=first.last_response_id)
+    assert second.final_output == SENTENCE
+    assert second.raw_responses[0].usage.input_tokens > first.raw_responses[0].usage.input_tokens

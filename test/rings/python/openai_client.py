@@ -182,6 +182,35 @@ async def _():
             assert (await stream.get_final_response()).output_text == SENTENCE
 
 
+@check("responses that go on from kept ones, retrieve, input_items.list and delete")
+def _():
+    first = client.responses.create(model="agent", input="Who are you?")
+    with client.responses.stream(model="agent", input="And now?", previous_response_id=first.id) as stream:
+        second = stream.get_final_response()
+    assert second.output_text == SENTENCE and second.usage.input_tokens > first.usage.input_tokens
+    kept = client.responses.retrieve(second.id)
+    assert kept.output_text == SENTENCE and kept.previous_response_id == first.id
+    items = client.responses.input_items.list(second.id, order="asc", limit=1)
+    assert [item.role for item in items] == ["user", "assistant", "user"]
+    client.responses.delete(second.id)
+    try:
+        client.responses.retrieve(second.id)
+        raise AssertionError("it is still there")
+    except openai.NotFoundError as error:
+        assert error.code == "responses.not_found"
+
+
+@check("responses in the background, polled and cancelled")
+def _():
+    made = client.responses.create(model="agent", input="Who are you?", background=True)
+    assert made.status == "queued", made.status
+    while made.status in ("queued", "in_progress"):
+        made = client.responses.retrieve(made.id)
+    assert made.output_text == SENTENCE, made
+    endless = client.responses.create(model="endless", input="x", background=True, max_output_tokens=1_000_000)
+    assert client.responses.cancel(endless.id).status == "cancelled"
+
+
 # the embedded engine speaks text alone
 if REAL:
 
