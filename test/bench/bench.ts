@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { coldStartBar, measureColdStart, type ColdStart } from './cold-start.js'
+import { dialectBars, dialectLines, measureDialects } from './dialects.js'
 import { idleBars, measureIdle } from './idle.js'
 import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
 import { loadCount, loadTool } from './load.js'
@@ -73,6 +74,11 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
     startLines(starts).forEach(say)
     const idle = await measureIdle(join(home, 'idle'), SECONDS * 15_000)
     return finish({ starts, idle }, [...startBars(starts), ...idleBars(idle)])
+  }
+  if (options.dialects) {
+    const costs = await measureDialects(home, { rounds: ROUNDS, streams: quick ? 50 : 200, answers: quick ? 300 : 2000 }, say)
+    dialectLines(costs).forEach(say)
+    return finish({ dialects: Object.fromEntries(costs) }, dialectBars(costs))
   }
   if (options.tools) {
     const tools = await measureToolCalls(home)

@@ -7,6 +7,7 @@ const flags = {
   cold: 'only a request to a cold slot whose engine needs a second',
   start: 'only how long commands and the gateway take to start, what an idle gateway holds and uses, and which files each loads',
   tools: 'only tool calls and lists of tools, beside the example server of the protocol\'s own package',
+  dialects: 'only what responses and messages cost where the engine speaks chat alone, beside chat that passes',
   million: 'only a bank of a million memories: what of it is in the memory of the process (4 GiB on disk for a few minutes)',
   peers: 'only the table of other gateways: those of nginx, llama-swap, litellm and portkey that are on PATH, or that SVC_BENCH_<NAME> names',
   help: 'this text'

@@ -71,7 +71,7 @@ export function chat (body: string): EngineScript {
 export function completions (body: string): EngineScript {
   const { text } = answerTo(body)
   const head = { id: 'cmpl-1', object: 'text_completion', created: 1_795_000_000, model: 'gpt-9-instruct' }
-  const choice = (said: string, finish: string | null): object => ({ text: said, index: 0, logprobs: null, finish_reason: finish })
+  const choice = (piece: string, end: string | null): object => ({ text: piece, index: 0, logprobs: null, finish_reason: end })
   return reply(body, { ...head, choices: [choice(text.join(''), 'stop')], usage: { prompt_tokens: 2, completion_tokens: 5, total_tokens: 7 } }, [
     ...text.map(piece => `data: ${JSON.stringify({ ...head, choices: [choice(piece, null)] })}\n\n`),
     `data: ${JSON.stringify({ ...head, choices: [choice('', 'stop')] })}\n\n`, 'data: [DONE]\n\n'

@@ -86,17 +86,20 @@ export class KeptResponses {
   add ({ id, previous, input, response, isOpen = false }: NewResponse, now: number): boolean {
     return this.#change(() => {
       if (this.#row(id) !== undefined) return false
-      const before = previous === null ? undefined : this.#row(previous)
-      const thread = before?.thread ?? this.#file.run('INSERT INTO threads (used) VALUES (?)', [now]).rowid
       const { text, output } = apart(response)
-      const items = [...input.map(item => ({ item, isOutput: 0 })), ...output.map(item => ({ item, isOutput: 1 }))]
+      const items = [...written(input, 0), ...written(output, 1)]
+      const bytes = sizeOf(text, items)
+      const before = previous === null ? undefined : this.#row(previous)
+      const thread = before?.thread ??
+        this.#file.run('INSERT INTO threads (used, bytes, responses) VALUES (?, ?, 1)', [now, bytes]).rowid
+      if (before !== undefined) {
+        this.#file.run('UPDATE threads SET used = ?, bytes = bytes + ?, responses = responses + 1 WHERE thread = ?', [now, bytes, thread])
+      }
       const { rowid } = this.#file.run(
-        'INSERT INTO responses (id, previous, bytes, thread, is_open, response) VALUES (?, ?, 0, ?, ?, ?)',
-        [id, previous, thread, isOpen ? 1 : 0, text]
+        'INSERT INTO responses (id, previous, bytes, thread, is_open, response) VALUES (?, ?, ?, ?, ?, ?)',
+        [id, previous, bytes, thread, isOpen ? 1 : 0, text]
       )
-      const bytes = Buffer.byteLength(text) + this.#addItems(rowid, 0, items)
-      this.#file.run('UPDATE responses SET bytes = ? WHERE seq = ?', [bytes, rowid])
-      this.#file.run('UPDATE threads SET used = ?, bytes = bytes + ?, responses = responses + 1 WHERE thread = ?', [now, bytes, thread])
+      this.#addItems(rowid, 0, items)
       this.#add(bytes, 1)
       this.#makeRoom(thread)
       return true
@@ -110,8 +113,9 @@ export class KeptResponses {
       if (row === undefined) return
       const { text, output } = apart(response)
       const { next } = this.#file.get<{ next: number }>('SELECT COALESCE(MAX(place) + 1, 0) AS next FROM items WHERE response = ?', [row.seq])!
-      const more = Buffer.byteLength(text) - Buffer.byteLength(row.response) +
-        this.#addItems(row.seq, next, output.map(item => ({ item, isOutput: 1 })))
+      const items = written(output, 1)
+      const more = sizeOf(text, items) - Buffer.byteLength(row.response)
+      this.#addItems(row.seq, next, items)
       this.#file.run('UPDATE responses SET is_open = 0, response = ?, bytes = bytes + ? WHERE seq = ?', [text, more, row.seq])
       this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [more, row.thread])
       this.#add(more, 0)
@@ -222,19 +226,29 @@ export class KeptResponses {
     )!
   }
 
-  #addItems (response: number, from: number, items: ReadonlyArray<{ readonly item: Json, readonly isOutput: number }>): number {
-    let bytes = 0
-    for (const [i, { item, isOutput }] of items.entries()) {
-      const text = JSON.stringify(item)
-      bytes += Buffer.byteLength(text)
-      this.#file.run('INSERT INTO items (response, place, id, is_output, item) VALUES (?, ?, ?, ?, ?)', [response, from + i, String(item.id), isOutput, text])
+  #addItems (response: number, from: number, items: readonly WrittenItem[]): void {
+    for (const [i, { id, text, isOutput }] of items.entries()) {
+      this.#file.run('INSERT INTO items (response, place, id, is_output, item) VALUES (?, ?, ?, ?, ?)', [response, from + i, id, isOutput, text])
     }
-    return bytes
   }
 
   #row (id: string): Row | undefined {
     return this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ?', [id])
   }
+}
+
+interface WrittenItem {
+  readonly id: string
+  readonly text: string
+  readonly isOutput: 0 | 1
+}
+
+function written (items: readonly Json[], isOutput: 0 | 1): readonly WrittenItem[] {
+  return items.map(item => ({ id: String(item.id), text: JSON.stringify(item), isOutput }))
+}
+
+function sizeOf (response: string, items: readonly WrittenItem[]): number {
+  return items.reduce((bytes, { text }) => bytes + Buffer.byteLength(text), Buffer.byteLength(response))
 }
 
 /** A response without its output, which is kept item by item. */
