@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import Anthropic from '@anthropic-ai/sdk'
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import { caller, check, failureOf, fitsTool, requestsOf, sentence, tool, url } from './check.mjs'
 
 const client = new Anthropic({ baseURL: url, apiKey: 'anything' })
@@ -69,6 +70,24 @@ await check('countTokens', async () => {
 await check('beta.messages', async () => {
   const answer = await client.beta.messages.create({ ...question, betas: ['context-1m-2025-08-07'] })
   assert.equal(answer.content[0].text, sentence)
+})
+await check('beta.messages.toolRunner, whole and streamed', async () => {
+  const given = []
+  const run = args => {
+    given.push(args)
+    return 'done'
+  }
+  const order = {
+    ...question, model: caller, max_iterations: 2, tool_choice: { type: 'any' },
+    tools: [betaTool({ name: tool.name, description: tool.description, inputSchema: tool.parameters, run })]
+  }
+  const reasons = []
+  for await (const message of client.beta.messages.toolRunner(order)) reasons.push(message.stop_reason)
+  assert.equal(reasons[0], 'tool_use')
+  assert.equal(reasons.length, 2)
+  for await (const stream of client.beta.messages.toolRunner({ ...order, stream: true })) await stream.finalMessage()
+  assert.ok(given.length >= 2, String(given.length))
+  given.forEach(fitsTool)
 })
 await check('a request that is wrong is refused once', async () => {
   let error
