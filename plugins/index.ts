@@ -9,6 +9,7 @@ import { memorySettings } from './services/memory/settings.js'
  */
 const builtins = [
   { name: 'ollama', settings: dialectSettings, load: () => import('./dialects/ollama/index.js') },
+  { name: 'gemini', load: () => import('./dialects/gemini/index.js') },
   { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
   { name: 'npu-rt', settings: storeSettings, load: () => import('./providers/npu-rt/index.js') },

@@ -1,15 +1,4 @@
-import { jsonExcess } from 'svc-gateway/plugin'
-import { bodyObject, malformed, textOr, type Json } from '../../v1/over-chat/ref.js'
-
-/** As deep and wide as what goes to `/v1` may be. */
-const bounds = { depth: 1_000, keys: 10_000, values: 1_000_000 }
-
-/** The body of a request. Throws `request.too_complex`, `request.invalid_json`, `request.not_an_object`. */
-export function askedIn (body: Buffer): Json {
-  const excess = jsonExcess(body, bounds)
-  if (excess !== null) throw excess
-  return bodyObject(body)
-}
+import { malformed, textOr, type Json } from '../../v1/over-chat/ref.js'
 
 /** The model that a body names; older clients call it `name`. Throws `validation.invalid`. */
 export function modelIn ({ model, name }: Json): string {

@@ -1,5 +1,6 @@
 import { defineRoute, handled, type AnyRoute, type Clock } from 'svc-gateway/plugin'
-import { askedIn, modelIn } from './body.js'
+import { requestObject } from '../../v1/over-chat/ref.js'
+import { modelIn } from './body.js'
 import { ollamaDialect } from './dialect.js'
 import { running, show, tags, type LibraryServices } from './library.js'
 import { HOME } from './port.js'
@@ -55,7 +56,7 @@ export function libraryRoutes (services: LibraryServices & { readonly clock: Clo
       schema: { body: showBodySchema, response: shownSchema },
       example: { model: 'agent' },
       bodyKind: 'buffer',
-      handler: ({ body, signal }) => show(services, modelIn(askedIn(body)), signal)
+      handler: ({ body, signal }) => show(services, modelIn(requestObject(body)), signal)
     })
   ]
 }

@@ -1,6 +1,7 @@
 import type {
   DispatchService, ModelFileFacts, ModelFiles, ModelObject, ModelRegistry, RouteCall, SlotService
 } from 'svc-gateway/plugin'
+import { isTextModel } from '../../v1/models/ref.js'
 import { capabilitiesOf, detailsOf, digestOf, modelInfo, tagRow, type Known } from './details.js'
 import { nameHere, taggedName } from './names.js'
 import { contextOf } from './talk.js'
@@ -14,7 +15,6 @@ export interface LibraryServices {
 
 const textSurfaces = ['chat', 'embeddings'] as const
 const textTypes: ReadonlySet<string> = new Set(['llm', 'embedding'])
-const textAbilities: ReadonlySet<unknown> = new Set(['chat', 'embed'])
 /** When an engine that is never unloaded would be: clients reckon with a date. */
 const NEVER_MS = 292 * 365.25 * 86_400_000
 const VIA = 'x-svc-via'
@@ -22,12 +22,7 @@ const VIA = 'x-svc-via'
 /** `/api/tags`: what `GET /v1/models` lists, as far as it chats or embeds. */
 export async function tags ({ dispatch, models }: LibraryServices, { signal, request }: RouteCall): Promise<object> {
   const rows = await dispatch.models(signal, request.headers[VIA])
-  return { models: rows.filter(isText).map(row => tagRow(taggedName(row.id), knownAs(dispatch, models, row))) }
-}
-
-/** Whether it chats or embeds; upstreams' rows do not say. */
-function isText ({ capabilities, status }: ModelObject): boolean {
-  return status === undefined || !Array.isArray(capabilities) || capabilities.some(ability => textAbilities.has(ability))
+  return { models: rows.filter(isTextModel).map(row => tagRow(taggedName(row.id), knownAs(dispatch, models, row))) }
 }
 
 function knownAs (dispatch: DispatchService, models: ModelRegistry, row: ModelObject): Known {

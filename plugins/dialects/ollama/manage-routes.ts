@@ -1,5 +1,6 @@
 import { defineRoute, jsonLines, type AnyRoute } from 'svc-gateway/plugin'
-import { askedIn, isStream } from './body.js'
+import { requestObject } from '../../v1/over-chat/ref.js'
+import { isStream } from './body.js'
 import { LINES, ollamaDialect } from './dialect.js'
 import { ollamaError } from './errors.js'
 import { copy, create, creationOf, remove, type ManageServices } from './manage.js'
@@ -21,7 +22,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       schema: { body: pullBodySchema, response: progressSchema },
       answers: lines,
       example: { model: 'qwen3:4b' },
-      handler: call => pull(services, call, askedIn(call.body))
+      handler: call => pull(services, call, requestObject(call.body))
     }),
     defineRoute({
       ...shared,
@@ -32,7 +33,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       answers: lines,
       example: { model: 'mario', from: 'agent' },
       handler: async call => {
-        const asked = askedIn(call.body)
+        const asked = requestObject(call.body)
         const creation = creationOf(services, asked)
         await create(services, call, creation)
         if (!isStream(asked)) return { status: 'success' }
@@ -51,7 +52,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       schema: { body: copyBodySchema },
       example: { source: 'agent', destination: 'gpt-4.1' },
       status: 200,
-      handler: async call => copy(services, call, askedIn(call.body))
+      handler: async call => copy(services, call, requestObject(call.body))
     }),
     defineRoute({
       ...shared,
@@ -61,7 +62,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       schema: { body: deleteBodySchema },
       example: { model: 'gpt-4.1' },
       status: 200,
-      handler: async call => remove(services, call, askedIn(call.body))
+      handler: async call => remove(services, call, requestObject(call.body))
     }),
     defineRoute({
       ...refused,

@@ -1,9 +1,9 @@
 import type {
   ActivityLog, AdaptedAnswer, Clock, DispatchService, Otherwise, RouteCall, SlotService, handled
 } from 'svc-gateway/plugin'
-import { askChat, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { askChat, requestObject, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './answer.js'
-import { askedIn, modelIn } from './body.js'
+import { modelIn } from './body.js'
 import type { Server, Wanted } from './chat-request.js'
 import { LINES, linesDialect, ollamaDialect } from './dialect.js'
 import { keepAliveMs } from './keep-alive.js'
@@ -31,7 +31,7 @@ export function talk (
 ): typeof handled {
   const { clock, dispatch, slots } = services
   const startedAt = clock.monotonic()
-  const asked = askedIn(call.body)
+  const asked = requestObject(call.body)
   const model = modelIn(asked)
   const keepMs = keepAliveMs(asked.keep_alive)
   const server = serverOf(services, model)

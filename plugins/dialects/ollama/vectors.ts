@@ -1,28 +1,21 @@
-import { svcError, type AdaptedAnswer, type CallAnswer, type RouteCall, type handled } from 'svc-gateway/plugin'
-import { readAll } from '../../v1/omni/ref.js'
-import { countOf, given, isObject, malformed, textOr, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import type { AdaptedAnswer, RouteCall, handled } from 'svc-gateway/plugin'
+import { malformed, requestObject, textOr, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { askVectors, type Vectors } from '../../v1/vectors/ref.js'
 import { ns } from './answer.js'
-import { askedIn, modelIn, unknownKeys } from './body.js'
+import { modelIn, unknownKeys } from './body.js'
 import { ollamaDialect } from './dialect.js'
 import { keepAliveMs } from './keep-alive.js'
 import { nameHere } from './names.js'
 import type { TalkServices } from './talk.js'
 
-const LONGEST_ANSWER_BYTES = 256 * 1024 * 1024
 const JSON_TYPE = { 'content-type': 'application/json' }
 const embedKeys: ReadonlySet<string> = new Set(['model', 'name', 'input', 'truncate', 'dimensions', 'options', 'keep_alive'])
 const oldKeys: ReadonlySet<string> = new Set(['model', 'name', 'prompt', 'options', 'keep_alive'])
 
-interface Vectors {
-  readonly vectors: readonly unknown[]
-  /** Tokens of the texts. */
-  readonly tokens: number
-}
-
 /** `/api/embed`: a list of vectors, also for one text. */
 export function embed (services: TalkServices, call: RouteCall<unknown, unknown, Buffer>): typeof handled {
   const startedAt = services.clock.monotonic()
-  const asked = askedIn(call.body)
+  const asked = requestObject(call.body)
   const { input } = asked
   const isList = Array.isArray(input)
   if (!isList && input != null && typeof input !== 'string') throw malformed('input', 'must be a string or a list of strings')
@@ -43,7 +36,7 @@ export function embed (services: TalkServices, call: RouteCall<unknown, unknown,
 
 /** `/api/embeddings`, the older of the two: one text, one vector. */
 export function oldEmbed (services: TalkServices, call: RouteCall<unknown, unknown, Buffer>): typeof handled {
-  const asked = askedIn(call.body)
+  const asked = requestObject(call.body)
   const { prompt } = asked
   if (prompt != null && typeof prompt !== 'string') throw malformed('prompt', 'must be a string')
   const texts = textOr(prompt, '') === '' ? [] : [prompt]
@@ -74,42 +67,11 @@ function answered (
       if (slot !== null) await slots.ensureReady(slot, signal)
       return told({ vectors: [], tokens: 0 })
     }
-    const answer = await dispatch.call({
-      surface: 'embeddings',
-      path: '/embeddings',
-      body: Buffer.from(JSON.stringify(given({ model, input: texts, dimensions: asked.dimensions, encoding_format: 'float' }))),
-      requestId: call.requestId,
-      origin: call.request.headers,
-      signal
-    })
-    if (answer.status < 200 || answer.status > 299) return { status: answer.status, headers: JSON_TYPE, body: answer.body }
+    const { requestId, request } = call
+    const wish = { model, texts, dimensions: asked.dimensions, requestId, origin: request.headers, signal }
+    const found = await askVectors(dispatch, wish)
+    if ('refusal' in found) return found.refusal
     if (slot !== null && keepMs !== null) slots.keep(slot, keepMs)
-    return told(await vectorsIn(answer, texts.length))
+    return told(found)
   })
-}
-
-/** Vectors in the order of the texts. Throws for an answer that has another number of them. */
-async function vectorsIn (answer: CallAnswer, count: number): Promise<Vectors> {
-  const vectors: unknown[] = []
-  const { data, usage } = parsed((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8'))
-  for (const [i, row] of (Array.isArray(data) ? data as readonly unknown[] : []).entries()) {
-    if (!isObject(row) || !Array.isArray(row.embedding)) throw notVectors()
-    vectors[typeof row.index === 'number' && row.index < count ? row.index : i] = row.embedding
-  }
-  if (vectors.length !== count || vectors.includes(undefined)) throw notVectors()
-  return { vectors, tokens: isObject(usage) ? countOf(usage.prompt_tokens) : 0 }
-}
-
-function parsed (text: string): Json {
-  try {
-    const value = JSON.parse(text) as unknown
-    if (isObject(value)) return value
-  } catch {
-    // told below
-  }
-  throw notVectors()
-}
-
-function notVectors (): Error {
-  return svcError('dispatch.upstream_failed', 'the engine answered with something that is no list of embeddings')
 }

@@ -3,7 +3,7 @@ import { bodyObject, isObject } from '../over-chat/ref.js'
 import { chatRequest } from './chat-request.js'
 
 /** The name of the header that says that a number was estimated. */
-const ESTIMATE_HEADER = 'x-svc-estimate'
+export const ESTIMATE_HEADER = 'x-svc-estimate'
 const CHARACTERS_PER_TOKEN = 4
 /** About what a picture of usual size costs. */
 const TOKENS_PER_PICTURE = 1000
@@ -19,13 +19,12 @@ export function countedElsewhere (slots: Pick<SlotService, 'client'>): Otherwise
     surface: 'chat',
     take (request) {
       const { body } = chatRequest(bodyObject(request.body), request.slot)
-      const client = request.slot === null ? null : slots.client(request.slot.name)
       return {
         stream: false,
         answer: async signal => {
-          const counted = client === null ? null : await tokens(client, body, signal)
-          const headers = { 'content-type': 'application/json', ...counted === null ? { [ESTIMATE_HEADER]: 'input_tokens' } : {} }
-          return { status: 200, headers, body: Buffer.from(JSON.stringify({ input_tokens: counted ?? estimated(body) })) }
+          const { count, isEstimate } = await countTokens(slots, request.slot?.name ?? null, body, signal)
+          const headers = { 'content-type': 'application/json', ...isEstimate ? { [ESTIMATE_HEADER]: 'input_tokens' } : {} }
+          return { status: 200, headers, body: Buffer.from(JSON.stringify({ input_tokens: count })) }
         }
       }
     }
@@ -33,6 +32,23 @@ export function countedElsewhere (slots: Pick<SlotService, 'client'>): Otherwise
 }
 
 type Body = Readonly<Record<string, unknown>>
+
+export interface TokenCount {
+  readonly count: number
+  readonly isEstimate: boolean
+}
+
+/**
+ * How many tokens a chat request has: by the template and tokenizer of the slot's engine where it has them and runs, else an
+ * estimate.
+ */
+export async function countTokens (
+  slots: Pick<SlotService, 'client'>, slot: string | null, body: Body, signal: AbortSignal
+): Promise<TokenCount> {
+  const client = slot === null ? null : slots.client(slot)
+  const counted = client === null ? null : await tokens(client, body, signal)
+  return { count: counted ?? estimated(body), isEstimate: counted === null }
+}
 
 /** Null for an engine that cannot say, or not of this request. */
 async function tokens (client: EngineClient, { messages, tools }: Body, signal: AbortSignal): Promise<number | null> {

@@ -1,4 +1,4 @@
-import { svcError, type SvcError } from 'svc-gateway/plugin'
+import { jsonExcess, svcError, type SvcError } from 'svc-gateway/plugin'
 
 export type Json = Readonly<Record<string, unknown>>
 
@@ -36,6 +36,16 @@ export function argumentsOf (args: string): Json {
     // told below
   }
   return { arguments: args }
+}
+
+/** As deep and wide as what the dispatcher takes. */
+const bounds = { depth: 1_000, keys: 10_000, values: 1_000_000 }
+
+/** The body of a request that no dispatcher has looked at. Throws `request.too_complex` besides what `bodyObject` throws. */
+export function requestObject (bytes: Buffer): Json {
+  const excess = jsonExcess(bytes, bounds)
+  if (excess !== null) throw excess
+  return bodyObject(bytes)
 }
 
 /** The members of an object that are there; null is "not given". */

@@ -3,4 +3,4 @@ export { ChatReader, NO_USAGE, type ChatEnd, type ChatListener, type ChatTimes, 
 export { EventData } from './event-data.js'
 export { OpenCalls } from './open-calls.js'
 export { WholeCalls, type WholeCall } from './whole-calls.js'
-export { argumentsOf, bodyObject, countOf, given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from './json.js'
+export { argumentsOf, bodyObject, countOf, given, isObject, malformed, objectsIn, requestObject, stringIn, textOr, typeName, untranslatable, type Json } from './json.js'

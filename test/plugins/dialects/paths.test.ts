@@ -8,6 +8,9 @@ const ollamaPaths = [
   'POST /api/copy', 'GET /api/ps', 'POST /api/generate', 'POST /api/chat', 'POST /api/embed', 'POST /api/embeddings', 'GET /api/version'
 ]
 
+/** Those of Gemini's API that are here. */
+const geminiPaths = ['POST /v1beta/models/agent:generateContent', 'GET /v1beta/models', 'GET /v1beta/models/agent']
+
 t.test('no path of another dialect is one of ours', async t => {
   const gateway = await createTestGateway({ builtins, plugins: [createFakeProviderPlugin()], runtime: new FakeEngineRuntime() })
   t.teardown(() => gateway.close())
@@ -18,10 +21,11 @@ t.test('no path of another dialect is one of ours', async t => {
     return { name, method, matches: new RegExp(`^${pattern}$`) }
   }))
   t.ok(routes.length > 200, `${routes.length} routes`)
-  for (const path of ollamaPaths) {
+  const owned = [...ollamaPaths.map(path => ['ollama', path] as const), ...geminiPaths.map(path => ['gemini', path] as const)]
+  for (const [owner, path] of owned) {
     const [method = '', url = ''] = path.split(' ')
     const there = routes.filter(({ matches }) => matches.test(url))
-    t.strictSame([...new Set(there.map(({ name }) => name))], ['ollama'], path)
+    t.strictSame([...new Set(there.map(({ name }) => name))], [owner], path)
     t.ok(there.some(route => route.method === method), path)
   }
 })

@@ -238,8 +238,14 @@ t.test('while a cold slot loads, a stream is kept alive with spaces, which break
 t.test('a failure behind the first sign of life is one line of JSON', async t => {
   const { gateway, post } = await asking(t, '[dispatcher]\nhold_headers_s = 0\nping_interval_s = 0.02\n')
   await gateway.slots.unload('agent')
-  gateway.runtime.start = () => new Promise((_resolve, reject) => { setTimeout(() => reject(new Error('no such image')), 60) })
-  const text = await (await post('/api/chat', question)).text()
+  let fail = (): void => {}
+  gateway.runtime.start = () => new Promise((_resolve, reject) => { fail = () => reject(new Error('no such image')) })
+  const reader = (await post('/api/chat', question)).body!.getReader()
+  let text = ''
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    text += Buffer.from(chunk.value).toString()
+    fail()
+  }
   t.match(JSON.parse(text), { error: /./ })
 })
 

@@ -1,0 +1,123 @@
+import { given, isObject, malformed, objectsIn, OpenCalls, stringIn, textOr, untranslatable, type Json } from '../../v1/over-chat/ref.js'
+import { camelCase, member } from './members.js'
+
+/** What comes with a part and says nothing that chat has a place for. */
+const beside: ReadonlySet<string> = new Set(['thought', 'thoughtSignature', 'videoMetadata', 'mediaResolution', 'partMetadata'])
+
+/**
+ * The conversation of a request as chat messages. Throws `validation.invalid` for what chat has no words for. Pure.
+ * @param keepsThoughts whether earlier thoughts go along; upstreams refuse them
+ */
+export function chatMessages (asked: Json, keepsThoughts: boolean): object[] {
+  const system = member(asked, 'systemInstruction')
+  const open = new OpenCalls()
+  const contents = typeof asked.contents === 'string' ? [{ role: 'user', parts: [{ text: asked.contents }] }] : asked.contents
+  const said = objectsIn(contents, 'contents').flatMap((content, i) => {
+    const at = `contents.${i}.parts`
+    const parts = objectsIn(content.parts ?? [], at)
+    if (content.role === 'model') return modelMessage(parts, at, open, keepsThoughts)
+    if (content.role == null || content.role === 'user' || content.role === 'function') return userMessages(parts, at, open)
+    throw malformed(`contents.${i}.role`, 'must be user or model')
+  })
+  return system === null ? said : [{ role: 'system', content: systemText(system) }, ...said]
+}
+
+function systemText (system: unknown): string {
+  if (typeof system === 'string') return system
+  if (!isObject(system)) throw malformed('systemInstruction', 'must be an object with parts')
+  return objectsIn(system.parts ?? [], 'systemInstruction.parts').map((part, i) => {
+    if (typeof part.text !== 'string') throw untranslatable(`systemInstruction.parts.${i}`, 'a part of the instruction that is no text')
+    return part.text
+  }).join('\n\n')
+}
+
+/** Results of functions are messages of their own and stand before what the user says to them. */
+function userMessages (parts: readonly Json[], at: string, open: OpenCalls): object[] {
+  const results: object[] = []
+  const others: object[] = []
+  for (const [i, part] of parts.entries()) {
+    const result = member(part, 'functionResponse')
+    if (result === null) {
+      others.push(userPart(part, `${at}.${i}`))
+      continue
+    }
+    if (!isObject(result)) throw malformed(`${at}.${i}.functionResponse`, 'must be an object')
+    const id = open.answered(textOr(result.id, ''), textOr(result.name, ''))
+    results.push({ role: 'tool', tool_call_id: id, content: resultText(result.response) })
+    for (const [k, piece] of objectsIn(result.parts ?? [], `${at}.${i}.functionResponse.parts`).entries()) {
+      others.push(userPart(piece, `${at}.${i}.functionResponse.parts.${k}`))
+    }
+  }
+  return others.length === 0 ? results : [...results, { role: 'user', content: plainOr(others) }]
+}
+
+/** A result that is one text alone is that text. */
+function resultText (response: unknown): string {
+  if (typeof response === 'string') return response
+  if (isObject(response) && Object.keys(response).length === 1) {
+    const text = response.output ?? response.result
+    if (typeof text === 'string') return text
+  }
+  return JSON.stringify(response ?? {})
+}
+
+function userPart (part: Json, at: string): object {
+  if (typeof part.text === 'string') return { type: 'text', text: part.text }
+  const data = member(part, 'inlineData')
+  if (isObject(data)) return dataPart(stringIn(member(data, 'mimeType'), `${at}.inlineData.mimeType`), stringIn(data.data, `${at}.inlineData.data`), data)
+  const file = member(part, 'fileData')
+  if (isObject(file)) return filePart(file, at)
+  throw untranslatable(at, `a part with ${kindOf(part)}`)
+}
+
+function dataPart (type: string, data: string, { displayName: name }: Json): object {
+  if (type.startsWith('image/')) return { type: 'image_url', image_url: { url: `data:${type};base64,${data}` } }
+  if (type.startsWith('audio/')) return { type: 'input_audio', input_audio: { data, format: type === 'audio/mpeg' ? 'mp3' : type.slice('audio/'.length).replace(/^x-/, '') } }
+  if (type.startsWith('text/') || type === 'application/json') return { type: 'text', text: Buffer.from(data, 'base64').toString('utf8') }
+  return { type: 'file', file: { filename: textOr(name, `file.${type.split('/')[1] ?? 'bin'}`), file_data: `data:${type};base64,${data}` } }
+}
+
+function filePart (file: Json, at: string): object {
+  const url = stringIn(member(file, 'fileUri'), `${at}.fileData.fileUri`)
+  const type = textOr(member(file, 'mimeType'), '')
+  const isOfMaker = url.startsWith('https://generativelanguage.googleapis.com/')
+  if (type.startsWith('image/') && /^https?:\/\//.test(url) && !isOfMaker) return { type: 'image_url', image_url: { url } }
+  throw untranslatable(`${at}.fileData`, 'a file that is not in the request')
+}
+
+function modelMessage (parts: readonly Json[], at: string, open: OpenCalls, keepsThoughts: boolean): object[] {
+  const texts: string[] = []
+  const thoughts: string[] = []
+  const calls: object[] = []
+  for (const [i, part] of parts.entries()) {
+    const call = member(part, 'functionCall')
+    if (isObject(call)) {
+      const name = stringIn(call.name, `${at}.${i}.functionCall.name`)
+      calls.push({ id: open.made(textOr(call.id, ''), name), type: 'function', function: { name, arguments: JSON.stringify(call.args ?? {}) } })
+    } else if (typeof part.text === 'string') {
+      (part.thought === true ? thoughts : texts).push(part.text)
+    } else if (Object.keys(part).some(key => !beside.has(camelCase(key)))) {
+      throw untranslatable(`${at}.${i}`, `a part with ${kindOf(part)}`)
+    }
+  }
+  const content = texts.join('')
+  return [{
+    role: 'assistant',
+    content: content === '' && calls.length > 0 ? null : content,
+    ...given({
+      reasoning_content: keepsThoughts && thoughts.length > 0 ? thoughts.join('') : null,
+      tool_calls: calls.length > 0 ? calls : null
+    })
+  }]
+}
+
+/** What a part holds, as a client wrote it: of any length. */
+function kindOf (part: Json): string {
+  const [key] = Object.keys(part).filter(name => !beside.has(camelCase(name)))
+  return key === undefined ? 'nothing in it' : `'${key.slice(0, 64)}'`
+}
+
+/** One text is a string: many templates know no other content. */
+function plainOr (parts: readonly object[]): unknown {
+  return parts.every(part => 'text' in part) ? parts.map(part => (part as { readonly text: string }).text).join('\n') : parts
+}

@@ -1,0 +1,67 @@
+import { z } from 'zod'
+
+const content = z.looseObject({ role: z.string().optional(), parts: z.array(z.looseObject({})).optional() })
+const contents = z.array(content)
+
+/** Members are taken in Google's other spelling too: `system_instruction`. */
+const generateBodySchema = z.looseObject({
+  contents,
+  systemInstruction: content.optional(),
+  tools: z.array(z.looseObject({})).optional().meta({ description: '`functionDeclarations`; others are left out with a warning' }),
+  toolConfig: z.looseObject({}).optional(),
+  generationConfig: z.looseObject({}).optional()
+})
+const embedBody = { content: content.optional(), outputDimensionality: z.int().optional() }
+
+/** Of `generateContent`, `streamGenerateContent`, `countTokens`, `embedContent` or `batchEmbedContents`. */
+export const askBodySchema = z.union([
+  generateBodySchema,
+  z.looseObject({ generateContentRequest: generateBodySchema }),
+  z.looseObject({ ...embedBody, content }),
+  z.looseObject({ requests: z.array(z.looseObject(embedBody)) })
+]).meta({ title: 'GenerateContentRequest' })
+
+export const askParamsSchema = z.strictObject({
+  '*': z.string().min(1).meta({
+    description: 'Model and method: `agent:generateContent`, `:streamGenerateContent`, `:countTokens`, `:embedContent` or `:batchEmbedContents`',
+    pattern: '^\\S+:[A-Za-z]+$',
+    examples: ['agent:generateContent']
+  })
+})
+export const askQuerySchema = z.looseObject({
+  alt: z.string().optional().meta({ description: '`sse` for a stream of events; a stream is a JSON list else' }),
+  key: z.string().optional().meta({ description: 'Taken from clients that send one, and not looked at' })
+})
+
+const candidate = z.looseObject({
+  content: z.looseObject({ role: z.literal('model'), parts: z.array(z.looseObject({})) }),
+  finishReason: z.string().optional(),
+  index: z.int()
+})
+const answer = z.looseObject({ candidates: z.array(candidate), modelVersion: z.string(), responseId: z.string() })
+const values = z.looseObject({ values: z.array(z.number()) })
+export const askAnswerSchema = z.union([
+  answer,
+  z.array(z.union([answer, z.looseObject({ error: z.looseObject({}) })])),
+  z.strictObject({ totalTokens: z.int() }),
+  z.strictObject({ embedding: values }),
+  z.strictObject({ embeddings: z.array(values) })
+])
+
+export const modelSchema = z.strictObject({
+  name: z.string(),
+  version: z.string(),
+  displayName: z.string(),
+  description: z.string(),
+  inputTokenLimit: z.int().optional(),
+  outputTokenLimit: z.int().optional(),
+  supportedGenerationMethods: z.array(z.string())
+})
+export const modelListSchema = z.strictObject({ models: z.array(modelSchema), nextPageToken: z.string().optional() })
+export const modelParamsSchema = z.strictObject({
+  '*': z.string().min(1).meta({ description: 'Model id', pattern: '^\\S+$', examples: ['agent'] })
+})
+export const listQuerySchema = z.looseObject({
+  pageSize: z.coerce.number().int().min(1).max(1000).default(50),
+  pageToken: z.string().optional().meta({ description: '`nextPageToken` of the page before' })
+})

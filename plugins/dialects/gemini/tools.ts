@@ -1,0 +1,55 @@
+import { given, isObject, malformed, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
+import { member } from './members.js'
+import { jsonSchemaOf } from './schema.js'
+
+interface FunctionTool {
+  readonly type: 'function'
+  readonly function: { readonly name: string, readonly [key: string]: unknown }
+}
+
+/**
+ * `tools` and `toolConfig` of a request as chat has them. Tools that the API's maker would run are left out, which goes into
+ * `warnings`. Throws `validation.invalid`. Pure.
+ */
+export function toolsOf (asked: Json, warnings: string[]): object {
+  const all = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').flatMap((tool, i) => functionsOf(tool, `tools.${i}`, warnings))
+  const { mode, names } = choiceOf(member(asked, 'toolConfig'))
+  const tools = mode === 'ANY' && names !== null ? all.filter(({ function: { name } }) => names.includes(name)) : all
+  if (tools.length === 0) return {}
+  return { tools, ...choice(mode, tools) }
+}
+
+function choice (mode: string | null, tools: readonly FunctionTool[]): object {
+  switch (mode) {
+    case null: return {}
+    case 'NONE': return { tool_choice: 'none' }
+    case 'ANY': return { tool_choice: tools.length === 1 ? { type: 'function', function: { name: tools[0]!.function.name } } : 'required' }
+    default: return { tool_choice: 'auto' }
+  }
+}
+
+const modes: ReadonlySet<unknown> = new Set(['AUTO', 'ANY', 'NONE', 'VALIDATED', 'MODE_UNSPECIFIED'])
+
+function choiceOf (config: unknown): { readonly mode: string | null, readonly names: readonly unknown[] | null } {
+  const calling = isObject(config) ? member(config, 'functionCallingConfig') : null
+  if (!isObject(calling)) return { mode: null, names: null }
+  const mode = typeof calling.mode === 'string' ? calling.mode.toUpperCase() : 'MODE_UNSPECIFIED'
+  if (!modes.has(mode)) throw malformed('toolConfig.functionCallingConfig.mode', 'must be AUTO, ANY, NONE or VALIDATED')
+  const names = member(calling, 'allowedFunctionNames')
+  return { mode: mode === 'MODE_UNSPECIFIED' ? null : mode, names: Array.isArray(names) && names.length > 0 ? names : null }
+}
+
+function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[] {
+  const declared = member(tool, 'functionDeclarations')
+  for (const key of Object.keys(tool)) {
+    if (!/^function_?declarations$/i.test(key) && tool[key] !== null) warnings.push(`${at}: '${key.slice(0, 64)}' was left out, nothing here runs it`)
+  }
+  if (declared === null) return []
+  return objectsIn(declared, `${at}.functionDeclarations`).map((one, i) => {
+    const place = `${at}.functionDeclarations.${i}`
+    const schema = member(one, 'parametersJsonSchema')
+    const parameters = schema ?? (one.parameters == null ? null : jsonSchemaOf(one.parameters, `${place}.parameters`))
+    const name = stringIn(one.name, `${place}.name`)
+    return { type: 'function', function: { ...given({ description: one.description, parameters }), name } }
+  })
+}

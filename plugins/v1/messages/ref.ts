@@ -1,0 +1,1 @@
+export { countTokens, ESTIMATE_HEADER, type TokenCount } from './count.js'

@@ -1,0 +1,1 @@
+export { isTextModel } from './text-model.js'

@@ -1,0 +1,1 @@
+export { askVectors, type Vectors } from './ask.js'
