@@ -70,19 +70,23 @@ async function calls (gateway: string, agent: string): Promise<string[]> {
   return (json as { records: ReadonlyArray<{ target: string, outcome: string }> }).records.map(({ target, outcome }) => `${target} ${outcome}`)
 }
 
-async function tries (t: Test, { client, files, env, prepare, ask }: AgentProgram, gateway: string): Promise<void> {
+/** @param behind the model behind the gateway, for a program that is pointed at the gateway itself */
+async function tries (
+  t: Test, { client, files, env, prepare, ask }: AgentProgram, gateway: string, behind: ScriptedModel | null = null
+): Promise<void> {
   const program = await brought(t, 'agent-programs.sh', client)
   if (program === null) return
-  const model = await scriptedModel(t, TOOL)
+  const model = behind ?? await scriptedModel(t, TOOL)
+  const url = behind === null ? model.url : gateway
   const home = await emptyHome(t, client)
-  await writeHome(home, files(model.url))
+  await writeHome(home, files(url))
   const stage = await stageOf(t, home, program)
-  const own = env?.(model.url, home)
-  if (prepare !== undefined) t.match(await stage.run(program, prepare(model.url), own), { code: 0 }, 'it is told of the model')
+  const own = env?.(url, home)
+  if (prepare !== undefined) t.match(await stage.run(program, prepare(url), own), { code: 0 }, 'it is told of the model')
   const connected = await stage.svc('mcp', 'connect', client, '--write', '--url', gateway)
   t.match(connected, { code: 0, stdout: / is written/ }, 'svc mcp connect writes its configuration')
 
-  const ended = await stage.run(program, ask(PROMPT, model.url, home), own)
+  const ended = await stage.run(program, ask(PROMPT, url, home), own)
   const { unknown, counts } = model
   t.equal(ended.code, 0, 'it ends well', { ended, unknown, counts })
   t.match(ended.stdout, LAST_WORDS, 'and says what the model said last', { ended, unknown, counts })
@@ -137,12 +141,14 @@ t.test('programs that people run agents with use the tools of the gateway by wha
 t.test('programs that people run agents with use the models and tools of the gateway by svc agent run, and alone by what svc agent connect writes', async t => {
   const model = await scriptedModel(t, TOOL, { chatOnly: true })
   const gateway = await startLive(t, await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[plugins.config.agents]\nmodel = "scripted"\n',
+    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[plugins.config.agents]\nmodel = "scripted"\n[aliases]\n"gemini-2.5-pro" = "scripted"\n',
     'etc/svc/upstreams.toml': `[[upstream]]\nname = "ring"\nkind = "remote"\nurl = "${model.url}/v1"\n`
   }))
   const only = process.env.SVC_TEST_AGENT_PROGRAMS?.split(',')
   for (const own of ownPrograms.filter(({ agent }) => only?.includes(agent) !== false)) {
     await t.test(own.agent, t => runs(t, own, gateway.url, model))
   }
+  const gemini = agentPrograms.find(({ client }) => client === 'gemini-cli')!
+  if (only?.includes(gemini.client) !== false) await t.test(gemini.client, t => tries(t, gemini, gateway.url, model))
   t.equal(await gateway.kill('SIGTERM'), 0)
 })
