@@ -62,7 +62,7 @@ export class Connections {
     return this.#way(origin, connectTimeoutMs).pool
   }
 
-  /** For POSTs whose body is there; null where the connections are encrypted. */
+  /** For POSTs; null where the connections are encrypted. */
   plain (origin: string, connectTimeoutMs?: number): PlainPool | null {
     return this.#way(origin, connectTimeoutMs).plain
   }

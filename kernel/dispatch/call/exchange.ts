@@ -46,8 +46,8 @@ export interface ExchangeTarget {
 
 /**
  * One HTTP call to an engine or upstream, its answer handed to a sink as raw bytes, with backpressure. Settles
- * exactly once: `settled` is called after the sink's `end` or `fail`, or after an abort. A POST whose body is there goes
- * over a plain connection; everything else over undici, against its raw callback interface.
+ * exactly once: `settled` is called after the sink's `end` or `fail`, or after an abort. A POST without TLS goes over a
+ * plain connection; everything else over undici, against its raw callback interface.
  */
 export class Exchange implements Dispatcher.DispatchHandler, WireReader {
   readonly #sink: AnswerSink
@@ -78,13 +78,9 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
 
   /** Never throws: whatever is wrong with the call is told to the sink. */
   send (connections: Wires, request: ExchangeRequest): void {
-    // while a body streams out, only who sends it knows how far it is: there the wait for the head is undici's
-    const isStream = request.body !== null && !Buffer.isBuffer(request.body)
     if (Buffer.isBuffer(request.body) && this.#body === null) readBegins(this.#body = request.body)
-    if (!isStream) {
-      this.#headLimitMs = request.headersTimeoutMs
-      this.#bodyLimitMs = request.bodyTimeoutMs
-    }
+    this.#headLimitMs = request.headersTimeoutMs
+    this.#bodyLimitMs = request.bodyTimeoutMs
     if (request.resend === true) {
       this.#request = request
       this.#sentAt = performance.now()
@@ -92,18 +88,21 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     this.#connections = connections
     this.#mayReturn = request.mayReturn === true
     try {
-      if (!this.#post(connections, request)) this.#dispatch(connections, request, isStream)
+      if (!this.#post(connections, request)) this.#dispatch(connections, request)
     } catch (error) {
       this.onError(error as Error)
     }
   }
 
   #post (connections: Wires, { method, alone, origin, connectTimeoutMs, path, headers, body }: ExchangeRequest): boolean {
-    if (method !== 'POST' || alone === true || !Buffer.isBuffer(body)) return false
+    if (method !== 'POST' || alone === true || body === null) return false
     return connections.plain(origin, connectTimeoutMs)?.post(path, headers, body, this, this.#isRepeated) === true
   }
 
-  #dispatch (connections: Wires, request: ExchangeRequest, isStream: boolean): void {
+  #dispatch (connections: Wires, request: ExchangeRequest): void {
+    // while undici sends a body that streams, only it knows how far that is: there the waits are its own
+    const isStream = request.body !== null && !Buffer.isBuffer(request.body)
+    if (isStream) this.#headLimitMs = this.#bodyLimitMs = 0
     const options: Dispatcher.DispatchOptions = {
       origin: request.origin,
       path: request.path,
@@ -132,6 +131,11 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     this.#abort = abort
     if (this.#aborted !== null) return abort(this.#aborted)
     if (this.#headLimitMs > 0) this.#await(this.#headLimitMs, () => new errors.HeadersTimeoutError())
+  }
+
+  /** The head is waited for from the last piece of a body on that was taken. */
+  onBody (): void {
+    this.#wait?.heard()
   }
 
   onHeaders (status: number, rawHeaders: readonly Buffer[] | readonly string[], resume: () => void): boolean {

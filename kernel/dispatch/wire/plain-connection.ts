@@ -1,5 +1,7 @@
 import { connect, type Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import { errors } from 'undici'
+import { BodyWriter, type WriterOwner } from './body-writer.js'
 import { ChunkedBody } from './chunked-body.js'
 import { readHead, type WireHead } from './answer-head.js'
 
@@ -7,6 +9,8 @@ import { readHead, type WireHead } from './answer-head.js'
 export interface WireReader {
   /** The connection stands; nothing has been sent yet. */
   onConnect (abort: (reason?: Error) => void): void
+  /** The other side takes what streams to it. */
+  onBody? (): void
   /** @param headers flat list of names and values, which other answers may have, too */
   onHeaders (status: number, headers: readonly string[], resume: () => void): unknown
   /** False pauses what comes until `resume` is called. */
@@ -14,6 +18,14 @@ export interface WireReader {
   /** @param isSent nothing of the request is on its way out any more */
   onComplete (isSent: boolean): void
   onError (error: Error): void
+}
+
+/** What is asked, its body as it is or as it comes. */
+export interface WireRequest {
+  readonly head: string
+  readonly body: Buffer | Readable
+  /** Of a body that streams; -1 for one that goes out in chunks. */
+  readonly length: number
 }
 
 export interface ConnectionOwner {
@@ -36,13 +48,14 @@ const KEEP_ALIVE_PROBE_MS = 60_000
 const EMPTY = Buffer.alloc(0)
 
 /** One connection without TLS, with one POST at a time. */
-export class PlainConnection {
+export class PlainConnection implements WriterOwner {
   readonly #owner: ConnectionOwner
   readonly #socket: Socket
   /** Whom the answer is for; null while idle. */
   #reader: WireReader | null = null
-  #head: string | null = null
-  #body: Buffer = EMPTY
+  /** What is to be sent once the connection stands. */
+  #request: WireRequest | null = null
+  #writer: BodyWriter | null = null
   #isConnected = false
   #timer: NodeJS.Timeout | null = null
   /** What came of a head so far. */
@@ -75,10 +88,9 @@ export class PlainConnection {
   get isOpen (): boolean { return !this.#socket.destroyed }
 
   /** Asks, at once or when the connection stands. Only for one that is new or free. */
-  post (head: string, body: Buffer, reader: WireReader): void {
+  post (request: WireRequest, reader: WireReader): void {
     this.#reader = reader
-    this.#head = head
-    this.#body = body
+    this.#request = request
     if (this.#isConnected) this.#send()
   }
 
@@ -89,23 +101,45 @@ export class PlainConnection {
   }
 
   #send (): void {
-    const [reader, head, body] = [this.#reader!, this.#head!, this.#body]
-    this.#head = null
-    this.#body = EMPTY
+    const reader = this.#reader!
     reader.onConnect(reason => this.#abort(reader, reason))
     // it may have been given up by now
     if (this.#reader !== reader) return
+    const { head, body, length } = this.#request!
+    this.#request = null
     const socket = this.#socket
+    if (!Buffer.isBuffer(body)) {
+      this.#writer = new BodyWriter(this, socket, head, body, length)
+      return this.#writer.start()
+    }
     socket.cork()
     socket.write(head, 'latin1')
     if (body.length > 0) socket.write(body)
     socket.uncork()
   }
 
+  onBody (): void {
+    this.#reader?.onBody?.()
+  }
+
+  onBodyFailed (error: Error): void {
+    this.#stop(error)
+  }
+
+  /** What is not sent of a body that streams is given up. */
+  #endBody (): void {
+    const { body } = this.#request ?? {}
+    if (body !== undefined && !Buffer.isBuffer(body)) body.on('error', ignore).destroy()
+    this.#request = null
+    this.#writer?.stop()
+    this.#writer = null
+  }
+
   #abort (reader: WireReader, reason: Error = new errors.RequestAbortedError()): void {
     if (this.#reader !== reader) return
     this.#reader = null
     this.#socket.destroy()
+    this.#endBody()
     reader.onError(reason)
   }
 
@@ -218,7 +252,8 @@ export class PlainConnection {
     const reader = this.#reader!
     const { keepMs } = this.#answer!
     this.#reader = this.#answer = this.#chunks = null
-    const isSent = this.#socket.writableLength === 0
+    const isSent = this.#socket.writableLength === 0 && this.#writer?.isSent !== false
+    this.#endBody()
     // a body that is still on its way out would be in front of the next request
     if (!isClean || keepMs === 0 || !isSent || this.#socket.destroyed) this.#socket.destroy()
     else this.#owner.free(this, keepMs)
@@ -261,6 +296,7 @@ export class PlainConnection {
     this.#owner.gone(this)
     const reader = this.#reader
     this.#reader = null
+    this.#endBody()
     reader?.onError(this.#failure!)
   }
 
@@ -269,3 +305,6 @@ export class PlainConnection {
     return new errors.SocketError(what, { remoteAddress, remotePort, bytesRead, bytesWritten } as never)
   }
 }
+
+/** Of a body that is given up before anything of it was read. */
+function ignore (): void {}

@@ -1,6 +1,7 @@
+import type { Readable } from 'node:stream'
 import { errors } from 'undici'
 import { PlainConnection, type ConnectionOwner, type WireReader } from './plain-connection.js'
-import { postHead } from './request-head.js'
+import { postHead, takeLength } from './request-head.js'
 
 /** How long a connection waits for its next request where the other side says nothing of it. */
 const IDLE_MS = 4_000
@@ -8,9 +9,8 @@ const LONGEST_IDLE_MS = 600_000
 const LOOK_MS = 1_000
 
 /**
- * Connections without TLS to one origin, for POSTs whose body is there: what nearly every inference request is. Made because
- * a general client costs such a request more than all else that the gateway does for it. Whatever is unusual in a request is
- * left to that one.
+ * Connections without TLS to one origin, for POSTs: what nearly every inference request is. Made because a general client
+ * costs such a request more than all else that the gateway does for it. Whatever is unusual in a request is left to that one.
  */
 export class PlainPool implements ConnectionOwner {
   readonly #host: string
@@ -33,15 +33,17 @@ export class PlainPool implements ConnectionOwner {
   }
 
   /**
-   * False, and nothing was done, for a request that is unusual.
+   * False, and nothing was done, for a request that is unusual. A body that streams is destroyed with its request; its length
+   * is among the headers, or it goes out in chunks.
    * @param isFresh on a connection that was not used before: one that met a closed connection may meet another, since a
    *   server that restarts closes all of them at once
    */
-  post (path: string, headers: readonly string[], body: Buffer, reader: WireReader, isFresh = false): boolean {
-    const head = postHead(this.#host, path, headers, body.length)
+  post (path: string, headers: readonly string[], body: Buffer | Readable, reader: WireReader, isFresh = false): boolean {
+    const taken = Buffer.isBuffer(body) ? { headers, length: body.length } : takeLength(headers)
+    const head = postHead(this.#host, path, taken.headers, taken.length)
     if (head === null) return false
     const connection = isFresh ? this.#make() : this.#take()
-    connection.post(head, body, reader)
+    connection.post({ head, body, length: taken.length }, reader)
     return true
   }
 

@@ -17,10 +17,23 @@ function isUsual (name: string): boolean {
   return verdict
 }
 
+const LENGTH = 'content-length'
+
+/** Headers without the one that says a body's length, and that length; -1 if there is none, or if it says no such thing. */
+export function takeLength (headers: readonly string[]): { readonly headers: readonly string[], readonly length: number } {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    if (headers[i]!.length !== LENGTH.length || headers[i]!.toLowerCase() !== LENGTH) continue
+    if (!/^\d{1,15}$/.test(headers[i + 1]!)) break
+    return { headers: headers.toSpliced(i, 2), length: Number(headers[i + 1]) }
+  }
+  return { headers, length: -1 }
+}
+
 /**
  * Head of a POST, with the blank line behind it; null for anything unusual in it.
  * @param host with its port
  * @param headers flat list of names and values
+ * @param length of the body; -1 for one that goes out in chunks
  */
 export function postHead (host: string, path: string, headers: readonly string[], length: number): string | null {
   if (!PATH.test(path)) return null
@@ -30,5 +43,5 @@ export function postHead (host: string, path: string, headers: readonly string[]
     if (!isUsual(headers[i]!) || BAD_VALUE.test(value)) return null
     head += `${headers[i]!}: ${value}\r\n`
   }
-  return `${head}content-length: ${length}\r\n\r\n`
+  return `${head}${length === -1 ? 'transfer-encoding: chunked' : `${LENGTH}: ${length}`}\r\n\r\n`
 }
