@@ -11,7 +11,13 @@ declare const SVC_BUNDLED: true | undefined
  * folder. Without the former it names the place where `npm install` would put it, so installing it needs no restart.
  */
 export function locateEmbeddedEngine (state: string): EmbeddedEngine {
-  return { main: programAt('./embedded/main.js'), library: ownLibrary(), installed: installedFolder(state) }
+  let library: string | null = null
+  return {
+    main: programAt('./embedded/main.js'),
+    // to look for a package takes longer than all else that a plugin does at a start, and the first engine is when it matters
+    get library () { return library ??= ownLibrary() },
+    installed: installedFolder(state)
+  }
 }
 
 /** The program that tells whether this machine runs a library. */
