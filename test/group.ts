@@ -2,21 +2,20 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:f
 import t from 'tap'
 
 /** For one file: a test that hangs must not take the time of those that come after it. */
-const FILE_MS = 150_000
+const FILE_MS = 300_000
 
 type Teardown = Parameters<typeof t.teardown>[0]
 
 /**
- * Runs test files one after the other in this process. They are named by their paths under `test/`. Those of a `kind` are
- * shared with other processes of the same run: each takes the next one when it is through with one, so that none idles
- * while another has the long ones before it.
+ * Runs test files one after the other in this process. They are named by their paths under `test/`. Those that are `shared`
+ * with other processes of the same run are taken one by one, so that none idles while another has the long ones before it.
  */
-export async function runGroup (files: readonly string[], kind?: string): Promise<void> {
+export async function runGroup (files: readonly string[], shared = false): Promise<void> {
   // what a file leaves for its end must not wait for the end of the group
   const teardowns: Teardown[] = []
   const later = (teardown: Teardown): void => { teardowns.push(teardown) }
   Object.assign(t, { teardown: later, after: later })
-  for (const file of kind === undefined || process.env.TAP_CHILD_ID === undefined ? files : untaken(files, kind)) {
+  for (const file of !shared || process.env.TAP_CHILD_ID === undefined ? files : untaken(files)) {
     t.setTimeout(FILE_MS)
     t.comment(file)
     const before = surroundings()
@@ -32,8 +31,8 @@ export async function runGroup (files: readonly string[], kind?: string): Promis
 }
 
 /** The runner is the parent of all processes of a run, and of no other run's. */
-function* untaken (files: readonly string[], kind: string): Generator<string> {
-  const folder = new URL(`groups/${kind}-${process.ppid}/`, import.meta.url)
+function* untaken (files: readonly string[]): Generator<string> {
+  const folder = new URL(`groups/taken-${process.ppid}/`, import.meta.url)
   mkdirSync(folder, { recursive: true })
   for (const file of files) {
     try {
@@ -44,7 +43,7 @@ function* untaken (files: readonly string[], kind: string): Generator<string> {
     }
     yield file
   }
-  t.pass('every file of this kind is taken')
+  t.pass('every file is taken')
 }
 
 /** What it takes from here on, for whoever wants the tests to take less. */

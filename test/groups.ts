@@ -1,61 +1,50 @@
 /*
  * Divides the test files among processes, after the build and before `npm test`. A process pays for the modules of the
- * gateway and for its first start (a second and a half; a fifth of a second for each further start), so files of one kind
- * share one, or a few, each of which takes the next file when it is through with one. `npm run test:one` runs a file by
- * itself.
+ * gateway and for its first start (a second and a half; a fifth of a second for each further start), so there are as many
+ * as run at once, and each takes the next file when it is through with one. `npm run test:one` runs a file by itself.
  */
 
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { root } from './repository.js'
 
-interface Group {
-  readonly name: string
-  /** Which files are in it, by their paths under `test/`; the first group that wants a file has it. */
-  readonly of: RegExp
-  /** How many processes share them: one by default. */
-  readonly parts?: number
-  /** Those that take longest: they go first, so that no process is left with one when the others are through. */
-  readonly long?: RegExp
-}
+/** They measure or look through their whole process: each has one of its own. */
+const alone = [/^wire\/memory\./, /^chaos\/storm\./]
 
-/** They start in this order: what takes long or waits for engines comes first, so that no core idles at the end. */
-const groups: readonly Group[] = [
-  { name: 'authors', of: /^template\// },
-  {
-    name: 'container-runtimes', of: /^kernel\/runtime\/.*(docker|podman|process)-(runtime|pull)\./, parts: 2,
-    long: /podman-runtime|docker-pull/
-  },
-  { name: 'plugins', of: /^plugins\/(?!api\/)/, parts: 2, long: /whisper-server|llama-server|tool-servers|transport|embedded|pull|run|trio/ },
-  { name: 'api', of: /^plugins\/api\//, parts: 2, long: /sequences|crash|services|slots|settings|apply|comfyui/ },
-  { name: 'cli', of: /^cli\//, parts: 2, long: /\/(plugin|serve|engine)/ },
-  { name: 'kernel', of: /^kernel\/(?!.*(gpu-kill|interleavings))/, parts: 2, long: /config\/change|process-survival|engine-tasks/ },
-  // it measures what its process holds
-  { name: 'memory', of: /^wire\/memory\./ },
-  { name: 'wire', of: /^wire\//, parts: 2, long: /awake|upstreams|hostile|chained|stop|bodies/ },
-  { name: 'engine-containers', of: /^e2e\/(llama-container|v1-)/, parts: 2, long: /-container/ },
-  { name: 'gpu-kill', of: /gpu-kill/ },
-  { name: 'e2e', of: /^e2e\//, parts: 2, long: /broken-config|disk-faults/ },
-  { name: 'random-scripts', of: /interleavings/ },
-  { name: 'storm', of: /^chaos\// },
-  { name: 'rest', of: /./ }
+/** What takes longest, or waits for engines in containers: it begins first, so that no core idles at the end. */
+const first: readonly RegExp[] = [
+  /^template\//,
+  /gpu-kill/,
+  /^kernel\/runtime\/.*(docker|podman)-(runtime|pull)\./,
+  /^e2e\/(llama-container|v1-containers|side-by-side|image-pull)/,
+  /interleavings/,
+  /^cli\/(plugins\/plugin|serve|engine)/,
+  /^plugins\/api\/(stacks\/(sequences|crash)|services)\./,
+  /^kernel\/(config\/change|runtime\/process\/process-(survival|runtime))\./,
+  /^e2e\//,
+  /^plugins\/services\/(agents|tool-servers|pull|memory-engine)/,
+  /^plugins\/(providers|mcp)\//,
+  /^wire\/(awake|stop|runtime-set|upstream|input)/,
+  /^kernel\/(runtime|host|state)\//
 ]
 
+const { tap } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { tap: { jobs: number } }
 const tests = fileURLToPath(new URL('.', import.meta.url))
 const folder = join(tests, 'groups')
 
+const rank = (file: string): number => {
+  const at = first.findIndex(pattern => pattern.test(file))
+  return at === -1 ? first.length : at
+}
 const found = (readdirSync(tests, { recursive: true }) as string[]).filter(file => file.endsWith('.test.js')).sort()
-const divided = groups.flatMap(({ name, parts = 1, long = /^$/ }, at) => {
-  const own = found.filter(file => groups.findIndex(({ of }) => of.test(file)) === at)
-  const files = [...own.filter(file => long.test(file)), ...own.filter(file => !long.test(file))]
-  if (files.length === 0) return []
-  const args = parts === 1 ? [files] : [files, name]
-  return Array.from({ length: parts }, (_, part) => ({ name: parts === 1 ? name : `${name}-${part + 1}`, args }))
-})
+const own = found.filter(file => alone.some(pattern => pattern.test(file)))
+const shared = found.filter(file => !own.includes(file)).sort((one, other) => rank(one) - rank(other))
+const groups = [...own.map(file => [[file]]), ...Array.from({ length: tap.jobs }, () => [shared, true])]
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
-for (const [i, { name, args }] of divided.entries()) {
-  writeFileSync(join(folder, `${String(i + 1).padStart(2, '0')}-${name}.group.js`),
+for (const [i, args] of groups.entries()) {
+  writeFileSync(join(folder, `${String(i + 1).padStart(2, '0')}.group.js`),
     `import { runGroup } from '../group.js'\n\nawait runGroup(${args.map(arg => JSON.stringify(arg, null, 2)).join(', ')})\n`)
 }

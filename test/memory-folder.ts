@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { freemem } from 'node:os'
 
 const SHARED = '/dev/shm'
@@ -16,7 +16,9 @@ export function keepTemporaryFilesInMemory (): void {
   sweep()
   const folder = `${SHARED}/${PREFIX}${process.pid}`
   rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { mode: 0o700 })
+  mkdirSync(folder)
+  // as the usual one is: a test may go on as another user
+  chmodSync(folder, 0o1777)
   process.env.TMPDIR = folder
   process.on('exit', () => remove(folder))
 }

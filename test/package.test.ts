@@ -21,7 +21,7 @@ const shipped = locked.filter(([, { dev, optional, peer }]) => dev !== true && o
 
 t.test('whatever is installed is the very thing that was locked', async t => {
   t.ok(locked.length > 100)
-  for (const [path, { version, integrity }] of locked) t.match([version, integrity], [/^\d+\.\d+\.\d+/, /^sha512-.{88}/], path)
+  t.strictSame(locked.filter(([, { version, integrity }]) => !/^\d+\.\d+\.\d+/.test(String(version)) || !/^sha512-.{88}/.test(String(integrity))), [])
 })
 
 t.test('what ships with the gateway is little, and no more of it runs while it is installed than is known', async t => {

@@ -11,6 +11,8 @@ export interface StormOptions {
   /** The storm ends after this many requests, or after this long, whichever comes first. */
   readonly requests: number
   readonly seconds: number
+  /** It goes on past its time until there were so many requests: on a machine that has other work they come slowly. */
+  readonly least?: number
   readonly clients: number
   /** Requests between two faults. */
   readonly calm: number
@@ -64,7 +66,7 @@ async function rage (options: StormOptions, world: World, clients: Clients, grem
   let faults = 0
   let warm: number | null = null
   const client = async (): Promise<void> => {
-    while (started < options.requests && performance.now() < end) {
+    while (started < options.requests && (performance.now() < end || started < (options.least ?? 0))) {
       if (++started % options.calm === 0) {
         gremlins.strike()
         faults++

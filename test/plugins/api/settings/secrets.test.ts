@@ -166,14 +166,16 @@ t.test('a secret is nowhere but in its file', async t => {
   const openapi = await (await send('GET', '/api/openapi.json')).json() as { paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>> }
   const names: Readonly<Record<string, string>> = { name: 'agent', id: 'fake-model' }
   let asked = 0
+  const telling: string[] = []
   for (const [path, methods] of Object.entries(openapi.paths)) {
     if (methods.get === undefined) continue
     const address = path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => names[key] ?? 'x')
     const isStream = JSON.stringify(methods.get).includes('text/event-stream')
     const text = isStream ? await beginning(gateway.baseUrl + address) : await (await send('GET', address)).text()
     asked++
-    for (const form of forms) t.notOk(text.includes(form), `GET ${address}`)
+    telling.push(...forms.filter(form => text.includes(form)).map(() => `GET ${address}`))
   }
+  t.strictSame(telling, [], 'no route tells a secret')
   t.ok(asked > 30, `${asked} routes were asked`)
   for (const form of forms) {
     t.notOk(exported.join('').includes(form), 'envelopes')
