@@ -38,7 +38,7 @@ export interface CoreFailure {
 }
 
 /**
- * One slot's life as data. `slot-scheduler.ts` is the only code that makes a new one; `slot-owner.ts` runs
+ * One slot's life as data. `slot-scheduler.ts` is the only way to a new one; `slot-owner.ts` runs
  * the effects. Invariants: at most one operation runs (`op`), and a launch starts only when `engine` is null,
  * so there are never two engines of one slot.
  */
