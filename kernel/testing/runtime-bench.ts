@@ -88,12 +88,12 @@ export async function answering (runtime: ContainerRuntime, id: string): Promise
     if (address === undefined || address === null) throw new Error('it has no address')
     await get(address, '/env')
     return address
-  }, 20_000)
+  })
 }
 
 export async function get (address: EngineAddress, path: string): Promise<unknown> {
   // not the fetch of Node 20: when docker-proxy closes a fresh connection, that waits for ever (undici 6.24)
-  const { body } = await request(`http://${address.host}:${address.port}${path}`, { signal: AbortSignal.timeout(10_000), reset: true })
+  const { body } = await request(`http://${address.host}:${address.port}${path}`, { signal: AbortSignal.timeout(120_000), reset: true })
   return await body.json()
 }
 
@@ -102,7 +102,7 @@ export function uniqueName (prefix: string): string {
 }
 
 /** Polls a condition, for at most `withinMs`; the error of the last try explains a failure. */
-export async function eventually<T> (what: string, attempt: () => Promise<T> | T, withinMs = 30_000): Promise<NonNullable<T>> {
+export async function eventually<T> (what: string, attempt: () => Promise<T> | T, withinMs = 120_000): Promise<NonNullable<T>> {
   const deadline = performance.now() + withinMs
   for (;;) {
     try {

@@ -102,7 +102,7 @@ export const findChecks: readonly BenchCheck[] = [
     const following = collect(runtime.logs(id, { tail: 1, follow: true, signal: quiet }))
     const next = await reopen()
     await runtime.close()
-    await within(20_000, 'followers end', following)
+    await within(120_000, 'followers end', following)
     t.ok(await get(address, '/env'))
     t.equal((await next.inspect(id))?.state, 'running')
   })

@@ -59,7 +59,7 @@ export const lifeChecks: readonly BenchCheck[] = [
   }),
   check('remove is thorough, patient and idempotent', async (t, { runtime, run, make }) => {
     const { id, address } = await run({ env: { STUBBORN: '1' } })
-    await within(30_000, 'all of them', Promise.all([
+    await within(120_000, 'all of them', Promise.all([
       runtime.stop(id, 10), runtime.remove(id), runtime.stop(id, STOP_S), runtime.remove(id)
     ]))
     t.equal(await runtime.inspect(id), null)

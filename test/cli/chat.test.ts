@@ -73,7 +73,7 @@ t.test('a reader that has seen enough ends it quietly, also while more is to be 
     more()
   })
   const command = `"${process.execPath}" "${bin}" chat --json hello --url ${fake.url} 2>&1 | head -1`
-  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 60_000 })
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 300_000 })
   t.equal(stdout.split('\n').length, 2)
   t.match(JSON.parse(stdout), { object: 'chat.completion.chunk' })
 })

@@ -99,7 +99,7 @@ t.test('the real llama.cpp in a container, behind the real gateway', async t => 
     const get = async <T>(path: string): Promise<T> => await (await fetch(`${gateway.url}${path}`)).json() as T
     const inList = async (): Promise<number | undefined> =>
       (await get<Array<{ name: string, mem_mb?: number }>>('/api/slots')).find(({ name }) => name === 'agent')?.mem_mb
-    for (let from = performance.now(); await inList() === undefined && performance.now() - from < 60_000;);
+    for (let from = performance.now(); await inList() === undefined && performance.now() - from < 120_000;);
     t.ok((await inList() ?? 0) > 0)
     t.ok((await get<{ agent: { mem_rss_mb: number } }>('/api/slots/metrics')).agent.mem_rss_mb > 0)
     t.ok((await get<{ per_slot: { agent: { mem_mb: number } } }>('/api/slots/capacity')).per_slot.agent.mem_mb > 0)

@@ -118,7 +118,7 @@ t.test('a launch that cannot succeed is refused at once, starts nothing, and is 
     ['adrift', 502, 'slot.load_failed', /device gpu-cuda is not there/],
     ['fileless', 502, 'slot.load_failed', /cannot be read at \/nowhere\/lost\.gguf/]
   ] as const
-  await t.rejects(gateway.slots.ensureReady('agent', AbortSignal.timeout(60_000)), { code: 'model.not_found' }, 'as at the start of the gateway')
+  await t.rejects(gateway.slots.ensureReady('agent', AbortSignal.timeout(120_000)), { code: 'model.not_found' }, 'as at the start of the gateway')
   for (const [model, status, code, message] of cases) {
     for (const nth of ['first', 'second', 'third']) {
       t.match(await refusal(gateway.chat({ model, stream: nth === 'second' })), { status, again: 'false', retryAfter: null, error: { code, message } }, `${model}, ${nth}`)

@@ -38,7 +38,7 @@ function serve (request: IncomingMessage, response: ServerResponse): void {
   })
 }
 
-t.test('requests leave nothing behind, whether they are answered, refused or left', { timeout: 120_000 }, async t => {
+t.test('requests leave nothing behind, whether they are answered, refused or left', { timeout: 300_000 }, async t => {
   const none = (): void => {}
   // that of other tests keeps every line
   const gateway = await wireGateway(t, { log: { debug: none, info: none, warn: none, error: none } })

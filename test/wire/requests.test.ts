@@ -56,7 +56,7 @@ t.test('a request is listed in every phase, with what it waits for, and then no 
   const loading = await gateway.phase('one', 'loading')
   t.match(loading, { model: 'agent', surface: 'chat', slot: 'agent', upstream: null, reason: /^slot 'agent' is starting/, bytes_out: 0, tokens: 0 })
   t.equal(loading.bytes_in, JSON.stringify({ model: 'agent', messages: [], stream: true }).length)
-  t.ok(Math.abs(Date.parse(loading.started_at as string) + (loading.age_ms as number) - Date.now()) < 5_000)
+  t.ok(Math.abs(Date.parse(loading.started_at as string) + (loading.age_ms as number) - Date.now()) < 60_000)
   start()
   await (await answer).text()
   t.strictSame(await gateway.list(), [])

@@ -52,7 +52,7 @@ export async function wireGateway (
 }
 
 /** Resolves when `condition` holds; looks again after every turn of the event loop, for at most `ms`. */
-export async function until (condition: () => boolean, what: string, ms = 30_000): Promise<void> {
+export async function until (condition: () => boolean, what: string, ms = 120_000): Promise<void> {
   const end = performance.now() + ms
   while (!condition()) {
     if (performance.now() > end) throw new Error(`it did not come about within ${ms} ms: ${what}`)

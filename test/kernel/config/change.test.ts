@@ -166,7 +166,7 @@ t.test('a process that stops at any file operation: the next start finishes or h
   t.same([...outcomes].sort(), ['finished', 'unchanged'], 'both were seen')
 })
 
-t.test('the same with a process that is killed, and whose locks the next one takes over', { timeout: 60_000 }, async t => {
+t.test('the same with a process that is killed, and whose locks the next one takes over', { timeout: 300_000 }, async t => {
   const { operations, start, end, journal } = await measure(t, { var: { lib: { svc: {} } } })
   // early, right before and after the journal is there, before some of the renames, late
   const points = [0, journal, ...[1, 2, 4, 7].map(after => journal + after), operations - 1]

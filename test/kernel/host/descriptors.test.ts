@@ -96,7 +96,7 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
   t.match(config.snapshot.diagnostics, [{ file: 'profiles.toml', path: 'profile.loud', message: /is a built-in profile/, line: 1 }])
   t.equal(config.snapshot.slots.get('caged')!.device, 'cpu', 'its word for a device is read before anything is wrong with it')
   t.notOk(gateway.logs.some(({ message }) => /caged/.test(message)))
-  await gateway.slots.ensureReady('voice', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('voice', AbortSignal.timeout(120_000))
   t.equal(gateway.slots.status('voice').state, 'ready')
 
   await config.patchSvc({ plugins: { allow: [] } })

@@ -44,7 +44,7 @@ export async function testRegistry (t: Test): Promise<string | null> {
   const address = process.env.SVC_TEST_REGISTRY
   if (address === undefined) return skipped(t, `SVC_TEST_REGISTRY is not set; ${HINT}`)
   try {
-    await fetch(`http://${address}/v2/`, { signal: AbortSignal.timeout(30_000) })
+    await fetch(`http://${address}/v2/`, { signal: AbortSignal.timeout(120_000) })
     return address
   } catch (error) {
     return skipped(t, `the registry ${address} does not answer (${String(error)}); ${HINT}`)

@@ -68,7 +68,7 @@ async function comfy (t: Test, options: ImageGatewayOptions = {}): Promise<Comfy
     chat: () => send('POST', '/v1/chat/completions', chatBody()),
     // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
     statusUntil: async (fits: (status: any) => boolean, what: string) => {
-      for (const end = performance.now() + 20_000; ;) {
+      for (const end = performance.now() + 120_000; ;) {
         const { status, json } = await send('GET', '/api/comfyui/status')
         if (status === 200 && fits(json)) return json as unknown
         if (performance.now() > end) throw new Error(`it did not come about: ${what}: ${JSON.stringify(json)}`)
@@ -225,7 +225,7 @@ t.test('audit rows tell how a switch ended', async t => {
 t.test('a switch under way', async t => {
   const gateway = await comfy(t)
   t.equal((await gateway.chat()).status, 200)
-  const started = gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  const started = gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   const { gpu } = gateway.gateway.inference()
   t.equal(gpu.status().switching, true)
   for (const mode of ['generation', 'inference']) {
@@ -322,7 +322,7 @@ t.test('image models are fetched into the folder where the engine looks', async 
   const pulled = async (body: unknown): Promise<void> => {
     const { status, json } = await gateway.call('POST', '/models/fetch', body)
     t.match([status, json.jobs], [202, [/^[0-9a-f]{16}$/]])
-    for (const end = performance.now() + 10_000; gateway.events('pull.completed').length === 0 && performance.now() < end;) {
+    for (const end = performance.now() + 120_000; gateway.events('pull.completed').length === 0 && performance.now() < end;) {
       await new Promise(resolve => { setTimeout(resolve, 10) })
     }
   }

@@ -321,7 +321,7 @@ function parseFrame (block: string): Frame {
 
 /** Resolves when `condition` holds; looks again after every turn of the event loop. */
 export async function until (condition: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + 30_000
+  const end = performance.now() + 120_000
   while (!condition()) {
     if (performance.now() > end) throw new Error(`it did not come about: ${what}`)
     await new Promise(resolve => { setImmediate(resolve) })

@@ -142,10 +142,10 @@ t.test('a daemon that never answers', async t => {
     fake.routes.set(route, () => undefined)
   }
   const silent = { code: 'runtime.unavailable', message: /gave no answer within 30 s while/ }
-  await t.rejects(within(20_000, 'inspect', runtime.inspect(id)), silent)
-  await t.rejects(within(20_000, 'remove', runtime.remove(id)), silent)
-  await t.rejects(within(20_000, 'stop', runtime.stop(id, 1)), silent)
-  await t.rejects(within(20_000, 'list', runtime.list(mine)), silent)
+  await t.rejects(within(120_000, 'inspect', runtime.inspect(id)), silent)
+  await t.rejects(within(120_000, 'remove', runtime.remove(id)), silent)
+  await t.rejects(within(120_000, 'stop', runtime.stop(id, 1)), silent)
+  await t.rejects(within(120_000, 'list', runtime.list(mine)), silent)
 })
 
 t.test('a daemon that breaks off in the middle of an answer', async t => {
@@ -155,7 +155,7 @@ t.test('a daemon that breaks off in the middle of an answer', async t => {
     response.writeHead(200, { 'content-length': '1000' }).write('{"Id":')
     setImmediate(() => response.destroy())
   })
-  await t.rejects(within(20_000, 'inspect', runtime.inspect(id)), { code: 'runtime.unavailable' })
+  await t.rejects(within(120_000, 'inspect', runtime.inspect(id)), { code: 'runtime.unavailable' })
 })
 
 t.test('a daemon that is not there', async t => {
@@ -202,7 +202,7 @@ t.test('stop: an answer that comes too early, or not at all, does not matter', a
   t.equal(one.status, 'exited', 'resolves when it has really ended')
   const two = fake.add('2', mine)
   fake.routes.set(`POST /containers/${two.id}/stop`, () => setTimeout(() => fake.containers.delete(two.id), 100))
-  await within(20_000, 'stop', runtime.stop(two.id, 60))
+  await within(50_000, 'stop', runtime.stop(two.id, 60))
   const hurried = await open(t, fastClock(100))
   const stuck = hurried.fake.add('3', mine)
   hurried.fake.routes.set(`POST /containers/${stuck.id}/stop`, (_request, response) =>
@@ -288,7 +288,7 @@ t.test('pull: a tag that exists is never moved, one that does not is made', asyn
 t.test('pull: what goes wrong in the middle', async t => {
   const { fake, runtime } = await open(t)
   const pull = (onProgress: (progress: PullProgress) => void = () => undefined, signal = quiet): Promise<void> =>
-    within(20_000, 'pull', runtime.pull('a/b:1', null, onProgress, signal))
+    within(120_000, 'pull', runtime.pull('a/b:1', null, onProgress, signal))
   const layer = '{"status":"Downloading","progressDetail":{"current":1,"total":9},"id":"aaa"}\n'
   fake.routes.set('POST /images/create', (_request, response) =>
     response.end(`${layer}{"errorDetail":{"message":"unexpected EOF"},"error":"unexpected EOF"}\n`))

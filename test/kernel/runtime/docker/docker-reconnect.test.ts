@@ -85,7 +85,7 @@ for (const kind of ['docker', 'podman'] as const) {
     await direct.remove(removed.id)
     t.same(exits, [])
     await relay.up()
-    await eventually('both are told', () => exits.length === 2, 20_000)
+    await eventually('both are told', () => exits.length === 2)
     const ends = new Map(exits.map(exit => [exit.id, exit.exitCode]))
     t.equal(ends.get(crashed.id), 6)
     t.equal(ends.get(removed.id), null, 'nobody knows the code of what is gone')

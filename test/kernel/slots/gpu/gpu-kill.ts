@@ -125,7 +125,7 @@ interface Standing {
 
 /** The status once the GPU belongs to one side. */
 async function standing (gateway: Gateway): Promise<Standing> {
-  for (const end = performance.now() + 30_000; ;) {
+  for (const end = performance.now() + 120_000; ;) {
     const { json } = await call(gateway, '/api/comfyui/status')
     const status = json as Standing & { switchover: { active: boolean } }
     if (!status.switchover.active) return status
@@ -168,7 +168,7 @@ async function dies (t: Test, gateway: Gateway, home: string, way: Way, point: K
     t.equal((await left).status, 200)
     await switchTo(gateway, 'inference').catch(() => undefined)
   }
-  const late = setTimeout(() => { t.fail('it never came to that point') }, 60_000)
+  const late = setTimeout(() => { t.fail('it never came to that point') }, 120_000)
   await gateway.gone
   clearTimeout(late)
   await left

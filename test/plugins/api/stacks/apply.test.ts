@@ -301,7 +301,7 @@ t.test('a gateway that is stopped on the way: the next one goes on', async t => 
   const next = new FakeEngineRuntime()
   const second = await createTestGateway({ ...options, runtime: next })
   const { events } = second.gateway.kernel()
-  const told = events.subscribe({ since: 0, type: 'stack.converged' }, AbortSignal.timeout(60_000))
+  const told = events.subscribe({ since: 0, type: 'stack.converged' }, AbortSignal.timeout(120_000))
   for await (const { type } of told) if (type === 'stack.converged') break
   t.match(await (await second.fetch('/api/stacks')).json(), { active: 'mine', drift: 'clean' })
   t.match(['agent', 'helper', 'embed'].map(name => second.slots.status(name).state), ['ready', 'ready', 'ready'])

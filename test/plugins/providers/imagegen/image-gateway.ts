@@ -93,7 +93,7 @@ export async function imageGateway (t: Test, options: ImageGatewayOptions = {}):
     dataRoot,
     engine,
     engineUntil: async (fits: (state: EngineState) => boolean, what: string) => {
-      for (const end = performance.now() + 30_000; ;) {
+      for (const end = performance.now() + 120_000; ;) {
         const state = await engine().catch(() => null)
         if (state !== null && fits(state)) return state
         if (performance.now() > end) throw new Error(`it did not come about: ${what}: ${JSON.stringify(state)}`)

@@ -37,7 +37,7 @@ function tellsSteps (t: Test, percents: readonly unknown[]): void {
 
 t.test('progress is told on the event bus', async t => {
   const gateway = await imageGateway(t)
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   await gateway.engine({ stepMs: 300 })
   const answer = await gateway.fetch('/v1/images/generations', {
     method: 'POST', headers: { 'content-type': 'application/json', 'x-request-id': 'mine' }, body: JSON.stringify(body)
@@ -55,7 +55,7 @@ t.test('progress is told on the event bus', async t => {
 
 t.test('a client of the event stream sees an image come', async t => {
   const gateway = await imageGateway(t)
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   await gateway.engine({ stepMs: 300 })
   const stream = await openStream(t, gateway, '/api/events/stream?type=image.*')
   const made = gateway.post(body)
@@ -103,7 +103,7 @@ t.test('the prompt is not in the image, unless the operator wants it there', asy
 
 t.test('every folder that the engine is told of is there', async t => {
   const gateway = await imageGateway(t)
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   for (const name of ['models', 'output', 'input', 'user', 'temp', 'custom_nodes']) t.ok((await stat(join(gateway.dataRoot, name))).isDirectory(), name)
   await gateway.slots.unload('img')
   await rm(join(gateway.dataRoot, 'custom_nodes'), { recursive: true })
@@ -112,7 +112,7 @@ t.test('every folder that the engine is told of is there', async t => {
 
 t.test('a client that leaves takes its job out of the engine, wherever it is', async t => {
   const gateway = await imageGateway(t, { img: 'workers = 2\n' })
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   await gateway.engine({ holdAtStep: 2 })
   const [runs, waits] = [new AbortController(), new AbortController()]
   const first = gateway.post(body, runs.signal).catch((error: unknown) => error)
@@ -136,7 +136,7 @@ t.test('a client that leaves takes its job out of the engine, wherever it is', a
 
 t.test('a gateway that stops takes its jobs out of the engine', async t => {
   const gateway = await imageGateway(t, { stopEngines: false, img: 'workers = 2\n' })
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   await gateway.engine({ holdAtStep: 1 })
   const { address } = gateway.slots.status('img')
   const state = async (): Promise<EngineState> =>
@@ -182,7 +182,7 @@ t.test('what goes wrong at the engine is told', async t => {
 
   await gateway.engine({ dropSockets: true })
   await gateway.engine({ release: true })
-  const lost = await Promise.race([first, new Promise(resolve => { setTimeout(() => resolve('late'), 10_000) })])
+  const lost = await Promise.race([first, new Promise(resolve => { setTimeout(() => resolve('late'), 120_000) })])
   t.match(lost, { status: 200 }, 'without the event stream the history tells that it is over')
 
   await gateway.engine({ holdAtStep: 1 })
@@ -195,7 +195,7 @@ t.test('what goes wrong at the engine is told', async t => {
 
 t.test('a job without progress is cancelled', async t => {
   const gateway = await imageGateway(t, { imagegen: { silence_timeout_s: 1 } })
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
   await gateway.engine({ holdAtStep: 3 })
   t.match(await refusal(gateway.post(body)), { status: 504, code: 'dispatch.upstream_timeout', message: /no progress for 1 s/ })
   await gateway.engineUntil(state => state.running === null, 'it was interrupted')
