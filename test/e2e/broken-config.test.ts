@@ -2,16 +2,20 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Diagnostic } from '../../kernel/contract/index.js'
-import builtins from '../../plugins/index.js'
+import settings from '../../plugins/api/settings/index.js'
+import slots from '../../plugins/api/slots/index.js'
+import status from '../../plugins/api/status/index.js'
+import text from '../../plugins/v1/text/index.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
 import { until } from '../wire/wire-gateway.js'
 import { chat } from './live-gateway.js'
 
+const plugins = [settings, slots, status, text, createFakeProviderPlugin()]
 const good = 'provider = "fake"\ndevice = "cpu"\n'
 
 async function start (t: Test, files: Readonly<Record<string, string>>): Promise<TestGateway> {
   const runtime = new FakeEngineRuntime()
-  const gateway = await createTestGateway({ builtins, plugins: [createFakeProviderPlugin()], runtime, files })
+  const gateway = await createTestGateway({ plugins, runtime, files })
   t.teardown(async () => {
     await gateway.close()
     await runtime.destroy()
@@ -77,7 +81,7 @@ t.test('a broken svc.toml on reload changes nothing; at start it refuses the sta
     { file: 'svc.toml', path: 'slots.publish_hots', message: /publish_host/ }
   ])
   t.equal((await chat(gateway.baseUrl, {})).status, 200)
-  const refused = await createTestGateway({ builtins, files: { 'etc/svc/svc.toml': '[slots]\nport_range_start = "low"\n[sluts]\n' } })
+  const refused = await createTestGateway({ plugins, files: { 'etc/svc/svc.toml': '[slots]\nport_range_start = "low"\n[sluts]\n' } })
     .then(() => null, (error: unknown) => error as Error)
   t.match(refused?.message, /slots\.port_range_start/)
   t.match(refused?.message, /sluts/)
@@ -85,7 +89,7 @@ t.test('a broken svc.toml on reload changes nothing; at start it refuses the sta
 
 t.test('two gateways on one home: the second refuses and names the first', async t => {
   const gateway = await start(t, { 'etc/svc/slots/agent.toml': good })
-  const second = await createTestGateway({ builtins, home: gateway.home }).then(() => null, (error: unknown) => error as Error)
+  const second = await createTestGateway({ plugins, home: gateway.home }).then(() => null, (error: unknown) => error as Error)
   t.match(second, { code: 'gateway.home_in_use', message: new RegExp(`process ${process.pid}.*${gateway.baseUrl}`) })
 })
 
@@ -111,7 +115,7 @@ async function restarted (
   const runtime = new FakeEngineRuntime()
   const home = t.testdir()
   const path = join(home, file)
-  const options = { builtins, plugins: [createFakeProviderPlugin()], runtime, home }
+  const options = { plugins, runtime, home }
   const files = { 'etc/svc/slots/agent.toml': good, 'etc/svc/svc.toml': '[slots]\nautostart = false\n', ...more }
   const first = await createTestGateway({ ...options, files })
   t.equal((await chat(first.baseUrl, {})).status, 200)

@@ -10,7 +10,7 @@ import { FakeHub } from '../plugins/services/hub/fake-hub.js'
 import { reservePorts } from '../ports.js'
 import { liveHome, startLive, type LiveGateway } from './live-gateway.js'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 const model = bigramGguf()
 const FILE = 'tiny-f32.gguf'

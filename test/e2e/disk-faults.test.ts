@@ -9,7 +9,7 @@ import { readOnly, smallDisk } from '../mounts.js'
 import { chat, liveHome, readStream, startLive, writeHome } from './live-gateway.js'
 import { mayBeNobody, NOBODY } from './nobody.js'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const SKIPPED = 'skipped: no file system can be mounted here; the tests of kernel/config inject these errors'
 const SLOT = 'provider = "fake"\ndevice = "cpu"\n'

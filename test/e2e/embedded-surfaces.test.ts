@@ -2,7 +2,7 @@ import t from 'tap'
 import { embeddedGateway } from './engine-gateways.js'
 import { anthropic, callsForcedTool, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks } from './text-surfaces.js'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 
 t.test('the text surfaces of the embedded engine, with no container engine at all', async t => {
   const gateway = await embeddedGateway(t)

@@ -6,7 +6,7 @@ import { testEngine, testRegistry } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
 import { chat, liveHome, startLive, writeHome } from './live-gateway.js'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 /** Puts the llama image into the registry under a name of its own and takes that name out of the engine again. */
 async function publish (t: Test, docker: Docker, source: string, ref: string): Promise<string> {

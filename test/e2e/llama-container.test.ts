@@ -8,7 +8,7 @@ import { until } from '../wire/wire-gateway.js'
 import { freePort } from '../ports.js'
 import { chat, liveHome, readStream, startLive, writeHome, type LiveGateway } from './live-gateway.js'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 interface Setup {
   readonly engine: TestEngine

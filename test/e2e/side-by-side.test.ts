@@ -5,7 +5,7 @@ import { LABEL_INSTANCE } from '../../kernel/contract/provider/engine-runtime.js
 import { openDocker, testEngine } from '../kernel/runtime/engines.js'
 import { api, liveHome, startLive, type LiveGateway } from './live-gateway.js'
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 const SERVER = 'const [port, host] = process.argv.slice(1); require("http").createServer((q, s) => {' +
   ' console.log(q.url); s.end(JSON.stringify({ pid: process.pid })) }).listen(+port, host)'

@@ -3,7 +3,7 @@ import { containerGateway } from './engine-gateways.js'
 import { refusesBothModes } from './text-surfaces.js'
 import { endpoints } from './v1-endpoints.js'
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 t.test('every endpoint of /v1 on engines in containers, in the clients that people use', async t => {
   const gateway = await containerGateway(t)

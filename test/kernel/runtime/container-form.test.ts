@@ -26,7 +26,7 @@ const REPORT = `
     cwd: process.cwd()
   }))`
 
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 for (const kind of ['docker', 'podman'] as const) {
   t.test(kind, async t => {
     const engine = await testEngine(t, kind)

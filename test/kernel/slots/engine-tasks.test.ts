@@ -10,7 +10,7 @@ import { createFakeProvider, createTestGateway, type TestGateway } from '../../.
 import { openDocker, testEngine } from '../runtime/engines.js'
 import { realClock, recordingLogger } from '../runtime/support.js'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 
 const PROGRAM = `
   require('fs').writeFileSync(process.env.STORE + '/there', 'kept')

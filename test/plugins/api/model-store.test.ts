@@ -10,7 +10,9 @@ import { folderState, mountPoints, suggestStores } from '../../../plugins/api/mo
 import { copyStore, planMigration, removeSource } from '../../../plugins/api/model-store/migration.js'
 import { filesBelow, isWithin, movedPath, movedPaths } from '../../../plugins/api/model-store/tree.js'
 import { watchedOps } from '../../kernel/config/change.js'
-import { api, openStream, type Api, type ApiOptions } from './support.js'
+import { apiOf, openStream, type Api, type ApiOptions } from './support.js'
+
+const api = apiOf('api-model-store', 'api-config', 'api-events', 'api-settings')
 
 const never = new AbortController().signal
 const nothing = (): void => {}

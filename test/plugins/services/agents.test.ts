@@ -23,7 +23,7 @@ import { pageOn } from './page-socket.js'
 import { tinyEnvironments } from './tiny-environments.js'
 import { tinyProgram, tinyRegistry } from './tiny-registry.js'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 const port = await freePort()
 const npm = { package: 'tiny-agent', version: '1.0.0', bytes: 10_000 }
 const base = { licence: { name: 'MIT', url: null }, program: 'tiny', requests: [] }

@@ -16,7 +16,7 @@ interface Bench {
   push (tag: string, layerBytes: readonly number[]): Promise<string>
 }
 
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 for (const kind of ['docker', 'podman'] as const) {
   t.test(kind, async t => {
     const engine = await testEngine(t, kind)

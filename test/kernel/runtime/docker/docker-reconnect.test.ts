@@ -50,7 +50,7 @@ class Relay {
   }
 }
 
-t.setTimeout(240_000)
+t.setTimeout(300_000)
 for (const kind of ['docker', 'podman'] as const) {
   t.test(`${kind}: an end while the engine cannot be reached is told afterwards, once`, async t => {
     const engine = await testEngine(t, kind)

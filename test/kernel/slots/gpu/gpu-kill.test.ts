@@ -2,7 +2,7 @@ import t from 'tap'
 import { killedAtEach, type KillPoint } from './gpu-kill.js'
 
 // each death is a gateway and its engines, in processes of their own
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 t.jobs = 2
 
 const into: readonly KillPoint[] = [

@@ -13,7 +13,7 @@ import hub from '../../../../plugins/services/hub/index.js'
 import library from '../../../../plugins/services/library/index.js'
 import { until } from '../support.js'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const plugins = [activity, backends, capabilities, capabilityFile, hub, library, npu, slots]
 

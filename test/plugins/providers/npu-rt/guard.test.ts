@@ -10,7 +10,7 @@ import pull from '../../../../plugins/services/pull/index.js'
 import { strixHalo } from '../../../kernel/hardware/machines/strix-halo.js'
 import { npuGateway, type NpuGateway, type NpuGatewayOptions } from './npu-gateway.js'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const plugins = [activity, backends, capabilities, capabilityFile, slotRoutes, hub, library, pull]
 const onHalo = (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> =>

@@ -11,7 +11,7 @@ import pull from '../../../../plugins/services/pull/index.js'
 import { run } from '../../../cli/support.js'
 import { npuGateway, type NpuGateway, type NpuGatewayOptions } from './npu-gateway.js'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const TAG = 'llama3.2:1b'
 const STORE = 'var/lib/svc/models/flm/models'

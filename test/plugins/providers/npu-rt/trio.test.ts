@@ -6,7 +6,7 @@ import t from 'tap'
 import { wavOf } from '../audio/sound.js'
 import { npuGateway, type NpuGateway } from './npu-gateway.js'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const speech = (): Promise<File> => toFile(wavOf(5, 16_000), 'speech.wav') as Promise<File>
 const TEXT = 'Segment 1. Segment 2. Segment 3.'

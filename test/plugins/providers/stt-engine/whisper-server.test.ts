@@ -9,7 +9,7 @@ import { freePort } from '../../../ports.js'
 import { emptyGgml } from './empty-ggml.js'
 import { whisperServer } from './fake-whisper-server.js'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 
 const SPEECH = wavOf(3.5, 16_000)
 /** So that hearing nothing takes a fraction of a second. */
