@@ -56,13 +56,13 @@ const asService = defineService({
 const wide = defineAgent({ ...base, id: 'wide', name: 'Wide', description: 'wants much', minContext: 64_000, install: { npm }, wiring: () => ({}) })
 const outside = defineAgent({ ...base, id: 'outside', name: 'Outside', description: 'leaves its folder', install: { npm }, wiring: () => ({ files: { '../x': '' } }) })
 
-/** Installs at once, or when it is let. */
-const brought = { times: 0, hold: null as Promise<void> | null }
+/** Installs at once, or when it is let; is looked at whether it can be at once, or when it is let. */
+const brought = { times: 0, hold: null as Promise<void> | null, check: () => Promise.resolve() }
 const environments = tinyEnvironments(tinyProgram, async ({ npm: wanted }, { signal, onMessage }) => {
   brought.times++
   onMessage(`installing ${wanted!.package}@${wanted!.version}`)
   await abortable(brought.hold ?? Promise.resolve(), signal)
-})
+}, () => brought.check())
 
 interface Agents extends TestGateway {
   readonly lifecycle: AgentLifecycle
@@ -273,6 +273,30 @@ t.test('of several orders at one instant one is carried out', async t => {
   const removals = await together('DELETE', '/api/agents/serves')
   t.equal(removals.filter(({ json }) => (json as { status?: string }).status === 'uninstalled').length, 1, 'it was taken away once')
   t.strictSame(gateway.endedByThemselves, [], 'none of its servers ended by itself')
+})
+
+t.test('an agent that is taken away while it is looked whether it can be changed is not installed', async t => {
+  const gateway = await gatewayOf(t)
+  t.teardown(() => { brought.check = () => Promise.resolve() })
+  for (const [verb, body] of [['upgrade', { to: '1.1.0' }], ['reprovision', { repair: true }]] as const) {
+    await gateway.call('POST', '/api/agents/install', { name: 'plain' })
+    t.match(await gateway.ended('plain'), { status: 'installed' })
+    let release = (): void => undefined
+    const asked = new Promise<void>(resolve => {
+      brought.check = () => new Promise(go => {
+        release = go
+        resolve()
+      })
+    })
+    const change = gateway.call('POST', `/api/agents/plain/${verb}`, body)
+    await asked
+    brought.check = () => Promise.resolve()
+    t.match(await gateway.call('DELETE', '/api/agents/plain'), { json: { status: 'uninstalled' } })
+    release()
+    t.match(await change, { status: 404, json: { error: { code: 'agent.not_installed' } } }, verb)
+    t.match((await gateway.call('GET', '/api/agents')).json, { count: 0 })
+    t.strictSame(gateway.jobs.list({ kind: 'agent', unfinished: true }), [], 'no job is left')
+  }
 })
 
 t.test('what cannot work is refused before anything is done', async t => {

@@ -10,9 +10,11 @@ type Install = Environments['install']
  * Environments with one program, `tiny`, which no registry is asked for.
  * @param program its text, by the version that is wanted
  * @param before what is awaited before it is there
+ * @param check what is awaited before anything can be brought
  */
 export function tinyEnvironments (
-  program: (version: string) => string, before: (...order: Parameters<Install>) => Promise<void> = () => Promise.resolve()
+  program: (version: string) => string, before: (...order: Parameters<Install>) => Promise<void> = () => Promise.resolve(),
+  check: () => Promise<void> = () => Promise.resolve()
 ): AnyPlugin {
   return definePlugin({
     name: 'svc-environments',
@@ -22,7 +24,7 @@ export function tinyEnvironments (
     register (ctx) {
       ctx.provide(runnersRef, { add: () => undefined })
       ctx.provide(environmentsRef, {
-        check: async () => undefined,
+        check,
         async install (wanted, options) {
           const name = `env-${randomBytes(4).toString('hex')}`
           const bin = join(options.folder, name, 'node_modules/.bin')
