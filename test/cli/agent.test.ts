@@ -95,7 +95,7 @@ t.test('svc agent run points each program that is built in at the gateway', asyn
   const openai = { OPENAI_API_KEY: 'none' }
   type Program = readonly [agent: string, program: string, args: RegExp, env: object, file?: string, text?: object]
   const programs: readonly Program[] = [
-    ['codex', 'codex', new RegExp(`^-c\nmodel="svc/agent"\n[^]*model_providers\\.svc=\\{ [^\n]*"${v1}", "wire_api" = "responses"[^\n]*"X-svc-Agent" = "codex"[^]*mcp_servers\\.svc=\\{ "url" = "${tools}"[^]*model_context_window=8192\n[^]*\nhello\n$`),
+    ['codex', 'codex', new RegExp(`^-c\nmodel="svc/agent"\n[^]*model_providers\\.svc=\\{ [^\n]*"${v1}", "wire_api" = "responses"[^\n]*"X-svc-Agent" = "codex"[^]*mcp_servers\\.svc=\\{ "url" = "${tools}"[^]*model_context_window=8192\n-c\ncheck_for_update_on_startup=false\n[^]*\nhello\n$`),
       { SVC_KEY: 'none' }],
     ['claude-code', 'claude', /^--mcp-config=\S+mcp\.json\nhello\n$/,
       { CLAUDE_CODE_MAX_CONTEXT_TOKENS: '8192', ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_AUTH_TOKEN: 'none', ANTHROPIC_MODEL: 'svc/agent', ANTHROPIC_CUSTOM_HEADERS: 'X-svc-Agent: claude-code', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
@@ -103,8 +103,8 @@ t.test('svc agent run points each program that is built in at the gateway', asyn
     ['opencode', 'opencode', /^hello\n$/, { OPENCODE_CONFIG: /opencode\.json$/, OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
       'opencode.json', { model: 'svc/svc/agent', provider: { svc: { ...provider, models: { 'svc/agent': { limit: { context: 8192 } } } } }, mcp: { svc: { url: tools, headers: headers('opencode') } } }],
     ['qwen-code', 'qwen', /^hello\n$/, { ...openai, OPENAI_BASE_URL: v1, OPENAI_MODEL: 'svc/agent', QWEN_CODE_SYSTEM_SETTINGS_PATH: /settings\.json$/ },
-      'settings.json', { security: { auth: { selectedType: 'openai' } }, model: { generationConfig: { contextWindowSize: 8192 } }, mcpServers: { svc: { httpUrl: tools, headers: headers('qwen-code') } } }],
-    ['cline', 'cline', /^-P\nopenai\n-m\nsvc\/agent\nhello\n$/, { CLINE_DIR: /agents\/cline$/, CLINE_SESSION_BACKEND_MODE: 'local' },
+      'settings.json', { security: { auth: { selectedType: 'openai' } }, general: { enableAutoUpdate: false }, model: { generationConfig: { contextWindowSize: 8192 } }, mcpServers: { svc: { httpUrl: tools, headers: headers('qwen-code') } } }],
+    ['cline', 'cline', /^-P\nopenai\n-m\nsvc\/agent\nhello\n$/, { CLINE_DIR: /agents\/cline$/, CLINE_SESSION_BACKEND_MODE: 'local', CLINE_NO_AUTO_UPDATE: '1' },
       'data/settings/cline_mcp_settings.json', { mcpServers: { svc: { url: tools, headers: headers('cline') } } }],
     ['continue', 'cn', /^--config\n\S+config\.yaml\nhello\n$/, { CONTINUE_TELEMETRY_ENABLED: '0' },
       'config.yaml', { models: [{ model: 'svc/agent', apiBase: v1, requestOptions: { headers: headers('continue') }, defaultCompletionOptions: { contextLength: 8192 } }], mcpServers: [{ url: tools }] }],

@@ -28,6 +28,7 @@ const codex = defineAgent({
       'model_providers.svc': codexProvider(world),
       'mcp_servers.svc': { url: tools(world), http_headers: named(world) },
       ...window(world, 'model_context_window'),
+      'check_for_update_on_startup': false,
       'analytics.enabled': false,
       'features.plugins': false,
       'features.apps': false
@@ -143,7 +144,9 @@ const qwenCode = defineAgent({
   ]
 })
 
-const qwenSettings = { security: { auth: { selectedType: 'openai' } }, privacy: { usageStatisticsEnabled: false } }
+const qwenSettings = {
+  security: { auth: { selectedType: 'openai' } }, privacy: { usageStatisticsEnabled: false }, general: { enableAutoUpdate: false }
+}
 
 function qwenEnv ({ gateway, model }: AgentWorld): Record<string, string> {
   return { OPENAI_BASE_URL: `${gateway}/v1`, OPENAI_API_KEY: 'none', OPENAI_MODEL: model }
@@ -159,8 +162,9 @@ const cline = defineAgent({
   requests: [{ 'user-agent': /^ai-sdk\/openai-compatible.* runtime\/bun\// }],
   wiring: world => ({
     // local: a daemon would stay, with this gateway
-    env: { CLINE_DIR: world.dataDir, CLINE_DATA_DIR: `${world.dataDir}/data`, CLINE_SESSION_BACKEND_MODE: 'local' },
+    env: { CLINE_DIR: world.dataDir, CLINE_DATA_DIR: `${world.dataDir}/data`, CLINE_SESSION_BACKEND_MODE: 'local', CLINE_NO_AUTO_UPDATE: '1' },
     files: {
+      'data/settings/global-settings.json': text({ telemetryOptOut: true, autoUpdateEnabled: false }),
       'data/settings/providers.json': text(clineProviders(world)),
       'data/settings/cline_mcp_settings.json': text({ mcpServers: { svc: { type: 'streamableHttp', url: tools(world), headers: named(world), disabled: false } } })
     },
