@@ -67,7 +67,8 @@ t.test('what it serves and where', async t => {
   const provider = registeredProvider()
   t.same(Object.fromEntries(Object.entries(provider.surfaces).map(([name, surface]) => [name, surface.path])), {
     'chat': '/v1/chat/completions', 'completions': '/v1/completions', 'embeddings': '/v1/embeddings', 'rerank': '/v1/rerank',
-    'responses': '/v1/responses', 'messages': '/v1/messages', 'count-tokens': '/v1/messages/count_tokens'
+    'responses': '/v1/responses', 'messages': '/v1/messages', 'infill': '/infill', 'tokenize': '/tokenize',
+    'detokenize': '/detokenize', 'count-tokens': '/v1/messages/count_tokens'
   })
   t.equal(provider.defaultProfile?.('cpu', 'embedding'), 'cpu-llm')
   t.equal(provider.defaultProfile?.('gpu-rocm', 'llm'), 'rocm')
