@@ -4,6 +4,7 @@ import { isObject, type Json } from '../../over-chat/ref.js'
 const LONGEST = 64 * 1024 * 1024
 /** By so much of its line an event tells what it is, where no line before says so. */
 const HEAD_BYTES = 96
+const LAST_WORDS = ['response.completed', 'response.incomplete', 'response.failed'].map(word => Buffer.from(word))
 const LAST_EVENT = /^event: ?response\.(?:completed|incomplete|failed)\r?$/
 const LAST_DATA = /^data: ?\{"type": ?"response\.(?:completed|incomplete|failed)"/
 
@@ -30,6 +31,7 @@ export class AnswerReader {
 
   push (chunk: Buffer): void {
     if (!this.#isStream) return this.#keep(chunk)
+    if (this.#isBetween() && chunk[chunk.length - 1] === 10 && !LAST_WORDS.some(word => chunk.includes(word))) return
     let at = 0
     while (at < chunk.length) {
       const end = chunk.indexOf(10, at)
@@ -40,6 +42,11 @@ export class AnswerReader {
 
   end (): void {
     if (!this.#isStream) this.#take(0)
+  }
+
+  /** Whole lines that come here, and say nothing of an end, need no look. */
+  #isBetween (): boolean {
+    return this.#line === 'unknown' && this.#head === '' && !this.#isNext
   }
 
   #piece (piece: Buffer, isEnd: boolean): void {
