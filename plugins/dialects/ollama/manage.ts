@@ -165,6 +165,6 @@ function noPlace (key: string): Error {
 }
 
 function noModel (name: string): Error {
-  return svcError('model.not_found', `model '${name.slice(0, 200)}' not found; GET /api/tags lists what can be asked, and \`svc model list\` what is here`,
+  return svcError('model.not_found', `model '${name.slice(0, 200)}' not found; \`svc model list\` tells what there is`,
     { details: { model: name.slice(0, 200) } })
 }
