@@ -14,7 +14,8 @@ export interface SetupGateway {
   readonly isOwn: boolean
 }
 
-const REACH_MS = 5_000
+/** What is not there refuses at once; what is there may have a busy machine. */
+const REACH_MS = 30_000
 
 /**
  * Runs `work` with the gateway that the command means, and with one of this process where that does not answer. An address
