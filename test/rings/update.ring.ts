@@ -1,10 +1,11 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { spawn, type ChildProcess } from 'node:child_process'
+import { createHash, generateKeyPairSync, verify } from 'node:crypto'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { chatStream } from '../../kernel/testing/index.js'
 import { treeFiles, writeRelease } from '../bundle/release.js'
@@ -12,9 +13,11 @@ import { channelServer, send, type ChannelServer } from '../plugins/services/upd
 import { freePort } from '../ports.js'
 import { shippedProgram } from '../program.js'
 import { root } from '../repository.js'
+import { startNode } from '../template/shell.js'
 import { fakeUpstream, okAnswer, upstreamTable } from '../wire/fake-upstream.js'
 import { run, type Finished } from '../cli/support.js'
 
+const execute = promisify(execFile)
 const LAUNCHER = 'dist/lib/plugins/services/updates/launcher/launch.js'
 
 interface Job { readonly state: string, readonly phase: string, readonly error: string | null }
@@ -271,4 +274,37 @@ t.test('a release is taken up over kills and under load, gone back from, and ret
   const next = await gateway.svc('update')
   t.match(next, { code: 0 }, next.stderr)
   t.equal(await gateway.runs(), '1.5.0', 'the next update works')
+})
+
+t.test('what npm run release makes runs by itself, and is the release that its channel, its digest and its signature say', async t => {
+  const out = mkdtempSync(join(tmpdir(), 'svc-made-'))
+  t.teardown(() => rmSync(out, { recursive: true }))
+  const { publicKey, privateKey } = generateKeyPairSync('ec', {
+    namedCurve: 'P-256', publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }
+  })
+  const [key, pub] = [join(out, 'key.pem'), join(out, 'key.pub')]
+  writeFileSync(key, privateKey)
+  writeFileSync(pub, publicKey)
+  const made = await execute(process.execPath, [
+    join(root, 'dist/test/bundle/release.js'), '--out', out, '--version', '7.0.0', '--key', key, '--public-key', pub,
+    '--releases-url', 'https://releases.example/svc'
+  ])
+  t.match(made.stdout, /^svc 7\.0\.0 for stable is in /)
+  const archive = readFileSync(join(out, 'svc-7.0.0.tar.gz'))
+  t.match(JSON.parse(readFileSync(join(out, 'stable.json'), 'utf8')), {
+    _schema: 'svc.releases.v1', version: '7.0.0', channel: 'stable', url: 'svc-7.0.0.tar.gz', bundle_url: 'svc-7.0.0.bundle.json',
+    digest_sha256: createHash('sha256').update(archive).digest('hex'), size: archive.length
+  })
+  const { messageSignature: { signature } } = JSON.parse(readFileSync(join(out, 'svc-7.0.0.bundle.json'), 'utf8')) as { messageSignature: { signature: string } }
+  t.ok(verify('sha256', archive, publicKey, Buffer.from(signature, 'base64')), 'signed by the key')
+  await execute('tar', ['-xzf', join(out, 'svc-7.0.0.tar.gz'), '-C', out])
+  const tree = join(out, 'svc-7.0.0')
+  t.match(JSON.parse(readFileSync(join(tree, 'release.json'), 'utf8')), { releases_url: 'https://releases.example/svc', public_key: 'release.pem' })
+  const svc = join(tree, 'dist/lib/svc.cjs')
+  const gateway = await startNode(t, [svc, 'serve', '--home', join(out, 'home'), '--port', '0', '--ready-json'], { PATH: process.env.PATH!, HOME: out })
+  const { url } = JSON.parse(gateway.firstLine) as { url: string }
+  const get = async (path: string): Promise<unknown> => await (await fetch(`${url}${path}`)).json()
+  t.match(await get('/api/status'), { status: 'ok' }, 'with all that it needs, far from a checkout')
+  t.match(await get('/api/updates/state'), { svc: { current: '7.0.0', channel: 'stable' } })
+  t.equal(await gateway.end('SIGTERM'), 0)
 })
