@@ -61,13 +61,14 @@ export async function containerGateway (t: Test, settings = ''): Promise<Contain
 /**
  * A gateway with a slot for every text surface, its engine the embedded one.
  * @param settings more of svc.toml
+ * @param files further ones, or others, of its home
  */
-export async function embeddedGateway (t: Test, settings = ''): Promise<LiveGateway> {
+export async function embeddedGateway (t: Test, settings = '', files: Readonly<Record<string, string>> = {}): Promise<LiveGateway> {
   const home = await liveHome(t, {
     'etc/svc/svc.toml': `[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n${settings}`
   })
   const ports: number[] = []
   while (ports.length < TEXT_PORTS) ports.push(await freePort())
-  await writeHome(home, textHome(home, ports))
+  await writeHome(home, { ...textHome(home, ports), ...files })
   return startLive(t, home)
 }

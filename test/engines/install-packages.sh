@@ -5,7 +5,7 @@
 #   docker    docker.io iptables debootstrap
 #   podman    podman runc conmon slirp4netns catatonit
 #   registry  docker-registry
-#   speech    espeak-ng sox
+#   speech    espeak-ng lame sox
 #   bench     nginx wrk
 #   browser   chromium
 #   mdns      avahi-daemon avahi-utils iproute2
@@ -17,7 +17,7 @@ declare -A packages=(
   [docker]='docker.io iptables debootstrap'
   [podman]='podman runc conmon slirp4netns catatonit'
   [registry]=docker-registry
-  [speech]='espeak-ng sox'
+  [speech]='espeak-ng lame sox'
   [bench]='nginx wrk'
   [browser]=chromium
   [mdns]='avahi-daemon avahi-utils iproute2'

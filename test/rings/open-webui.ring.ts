@@ -8,7 +8,9 @@ import { embeddedGateway } from '../e2e/engine-gateways.js'
 import { freePort } from '../ports.js'
 import { root } from '../repository.js'
 import { openPage, type Page } from './support/chromium.js'
-import { lacking } from './support/clients.js'
+import { brought, lacking } from './support/clients.js'
+import { CODE_WORD, QUESTION, register } from './support/register.js'
+import { scriptedModel } from './support/scripted-model.js'
 
 const run = promisify(execFile)
 
@@ -22,6 +24,9 @@ async function svc (url: string, ...args: readonly string[]): Promise<Finished> 
   return await run(process.execPath, command, { maxBuffer: 16 * 1024 * 1024 })
     .then(({ stdout, stderr }) => ({ code: 0, stdout, stderr }), (error: unknown) => error as Finished)
 }
+
+/** A minute on two idle cores. */
+const INDEXED_MS = 600_000
 
 const messages = '[...document.querySelectorAll("[id^=message-]:not(#message-input-container)")]'
 const chosen = '(document.querySelector("#model-selector-model-button")?.getAttribute("aria-label") ?? "")'
@@ -48,6 +53,45 @@ async function open (page: Page, url: string): Promise<void> {
   await page.until(`location.href.startsWith(${JSON.stringify(url)}) && ${isReady}`, `${url} is there`)
 }
 
+/** Gives the page a file, as its button does. */
+async function attach (page: Page, name: string, text: string): Promise<void> {
+  await page.read(`(() => {
+    const input = document.querySelector('input[type=file]')
+    const chosen = new DataTransfer()
+    chosen.items.add(new File([${JSON.stringify(text)}], ${JSON.stringify(name)}, { type: 'text/plain' }))
+    input.files = chosen.files
+    input.dispatchEvent(new Event('change', { bubbles: true }))
+  })()`)
+  await page.until(`document.querySelector('#message-input-container')?.innerText.includes(${JSON.stringify(name)})`, `${name} is attached`)
+}
+
+/** Notes what the page plays, and how it ended. */
+const noted = `(() => {
+  window.heard = []
+  const play = HTMLMediaElement.prototype.play
+  HTMLMediaElement.prototype.play = function () {
+    let seconds = 0
+    // the page takes its source away at the end
+    this.addEventListener('timeupdate', () => { seconds = Math.max(seconds, this.currentTime) })
+    this.addEventListener('ended', () => window.heard.push({ seconds }), { once: true })
+    this.addEventListener('error', () => window.heard.push({ error: this.error?.message }), { once: true })
+    return play.call(this)
+  }
+  return true
+})()`
+
+/** A slot that speaks with espeak-ng; no file where that, or what makes an MP3 of it, is not installed. */
+async function speaking (): Promise<Record<string, string>> {
+  const are = await Promise.all(['/usr/bin/espeak-ng', '/usr/bin/lame'].map(program => access(program).then(() => true, () => false)))
+  if (are.includes(false)) return {}
+  const engine = join(root, 'test/rings/browser/espeak-engine.mjs')
+  return {
+    'etc/svc/engines/espeak.toml': `name = "espeak"\napiVersion = 1\nneeds_model = false\nslot_types = ["tts"]\nprocess = ["node", ${JSON.stringify(engine)}, "{port}", "{host}"]\n` +
+      '[health]\npath = "/health"\n[surfaces.speech]\npath = "/v1/audio/speech"\n',
+    'etc/svc/slots/tts.toml': 'type = "tts"\nprovider = "espeak"\ndevice = "cpu"\nidle_timeout_s = 0\n'
+  }
+}
+
 async function ask (page: Page, words: string): Promise<void> {
   const before = await page.read<number>(`${messages}.length`)
   await page.click('#chat-input')
@@ -64,7 +108,23 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
     return void lacking(t, 'there is no /usr/bin/chromium; run: test/engines/install-packages.sh browser')
   }
   const port = await freePort()
-  const gateway = await embeddedGateway(t, `[plugins.config.api-services.services.openwebui]\nport = ${port}\n`)
+  const reader = await scriptedModel(t, 'none', { chatOnly: true })
+  const passages: boolean[] = []
+  reader.asked = async body => {
+    passages.push(body.includes(`code word of Greta is ${CODE_WORD}`))
+    return passages.at(-1) === true ? `She says ${CODE_WORD}.` : 'Nothing is said of her.'
+  }
+  const models = await brought(t, 'minilm.sh')
+  const voice = await speaking()
+  const gateway = await embeddedGateway(t,
+    // the words of the user are the question, and an engine without a batch of its own is asked for long pieces
+    `[plugins.config.api-services.services.openwebui]\nport = ${port}\nenv = { ENABLE_RETRIEVAL_QUERY_GENERATION = "False", CHUNK_SIZE = "4000" }\n`, {
+      'etc/svc/upstreams.toml': `[[upstream]]\nname = "reader"\nurl = "${reader.url}/v1"\n`,
+      ...models === null ? {} : {
+        'etc/svc/slots/embed.toml': `type = "embedding"\ndefault = true\ndevice = "cpu"\nidle_timeout_s = 0\n[model]\ndefault = "${models}/minilm.gguf"\ncontext_size = 512\n`
+      },
+      ...voice
+    })
   const origin = `http://127.0.0.1:${port}`
   const installed = await svc(gateway.url, 'service', 'install', 'openwebui', '--yes')
   if (installed.code !== 0) return void lacking(t, `Open WebUI cannot be installed: ${installed.stderr.slice(-600)}`)
@@ -118,6 +178,36 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
     await page.click('[aria-label^="Stop"]')
     for (const end = performance.now() + 30_000; (await inFlight()).includes('endless') && performance.now() < end;) await pause()
     t.notOk((await inFlight()).includes('endless'), 'and on nothing any more, though its model never stops by itself')
+  })
+
+  await t.test('a document of half a megabyte is indexed by the embedding slot, and found again in the chat that it is attached to', async t => {
+    if (models === null) return
+    await open(page, `${origin}/?models=scripted`)
+    await page.until(`/scripted/.test(${chosen})`, 'the model that reads is chosen')
+    await attach(page, 'register.txt', register())
+    const spins = 'document.querySelector("#message-input-container .spinner_ajPY") !== null'
+    const end = performance.now() + INDEXED_MS
+    while (await page.read<boolean>(spins) && performance.now() < end) await pause()
+    t.equal(await page.read(spins), false, 'it is indexed')
+    t.match(await (await fetch(`${gateway.url}/api/slots/embed`)).json(), { state: /^(ready|serving|idle)$/ }, 'by the slot that embeds')
+    passages.length = 0
+    await ask(page, QUESTION)
+    await page.until(`(${lastMessage}).includes('She says ${CODE_WORD}.')`, 'the answer that only the document gives')
+    t.ok(passages.includes(true), 'the model was given the passage')
+    t.match(await page.until(`/Source|register/.test(${lastMessage}) && ${lastMessage}`, 'its source'), /Source|register\.txt/)
+  })
+
+  await t.test('an answer is read aloud by the slot that speaks', async t => {
+    if (voice['etc/svc/slots/tts.toml'] === undefined) return void lacking(t, 'there is no espeak-ng or no lame; run: test/engines/install-packages.sh speech')
+    await open(page, `${origin}/?models=scripted`)
+    await page.until(`/scripted/.test(${chosen})`, 'the model is chosen')
+    await ask(page, 'Who is she?')
+    await page.until(`(${lastMessage}).includes('Nothing is said of her.')`, 'the answer')
+    await page.read(noted)
+    await page.click('[aria-label="Read Aloud"]')
+    const heard = await page.until<Array<{ seconds?: number }>>('window.heard.length > 0 && window.heard', 'it was played to its end')
+    t.ok((heard[0]!.seconds ?? 0) > 0.2, JSON.stringify(heard))
+    t.match((await svc(gateway.url, 'slot', 'logs', 'tts')).stdout, /"input": ?"Nothing is said of her\.?"/, 'it is the answer that the slot spoke')
   })
 
   t.equal((await svc(gateway.url, 'service', 'uninstall', 'openwebui', '--data', '--yes')).code, 0)

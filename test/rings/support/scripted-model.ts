@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import { chatAnswer } from '../../../kernel/testing/index.js'
+import { chatAnswer, chatStream } from '../../../kernel/testing/index.js'
 
 /** What the model says once a tool has answered it. */
 export const LAST_WORDS = 'The ring has seen the slots.'
@@ -47,6 +47,7 @@ export async function scriptedModel (t: Test, tool: string, { chatOnly = false }
     const text = Buffer.concat(chunks).toString()
     const body = JSON.parse(text) as Json
     const words = await model.asked(text)
+    if (typeof words === 'string' && body.stream === true) return void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(chatStream([words]).join(''))
     if (typeof words === 'string') return void send(response, JSON.parse(chatAnswer(words)) as object)
     const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
     const say: Say = { isStream, whole: json => send(response, json), events: events => stream(response, events) }

@@ -1,0 +1,25 @@
+/* usage: espeak-engine.mjs PORT HOST
+ *
+ * Speech of espeak-ng as MP3, which pages play as it is. Its last line of output is what it was asked.
+ */
+import { spawn } from 'node:child_process'
+import { createServer } from 'node:http'
+import { buffer, json } from 'node:stream/consumers'
+
+const [port, host] = process.argv.slice(2)
+
+async function spoken (input) {
+  const voice = spawn('espeak-ng', ['--stdin', '--stdout', '-b', '1'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const encoder = spawn('lame', ['--quiet', '-', '-'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  voice.stdin.end(input)
+  voice.stdout.pipe(encoder.stdin)
+  return await buffer(encoder.stdout)
+}
+
+createServer((request, response) => {
+  if (request.method !== 'POST') return void response.end('{"status":"ok"}')
+  json(request).then(async order => {
+    console.log(JSON.stringify(order))
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(await spoken(order.input))
+  }).catch(error => { response.writeHead(500).end(String(error)) })
+}).listen(Number(port), host)
