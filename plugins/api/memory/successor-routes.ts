@@ -17,6 +17,8 @@ export interface SuccessorDeps {
 const EXPORT_LOOK_MS = 250
 const traits = ['skepticism', 'literalism', 'empathy'] as const
 const USUAL_TRAIT = 3
+/** Banks whose id or name has that of another one in it. */
+const MOST_NAMES = 1000
 const params = z.strictObject({ bank: bankParam })
 const fileSchema = z.unknown().meta({ type: 'object', properties: { file: { type: 'string', format: 'binary' } }, required: ['file'] })
 const trait = z.int().min(1).max(5)
@@ -31,10 +33,19 @@ type Config = Readonly<Record<string, unknown>>
 
 /** Routes that engines answer 410, made of what took their place. */
 export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
-  const configOf = async (bank: string, signal: AbortSignal, updates?: object): Promise<Config> => {
+  const profileOf = async (bank: string, signal: AbortSignal, updates?: object): Promise<z.output<typeof profileSchema>> => {
     const question = updates === undefined ? { method: 'GET' } : { method: 'PATCH', body: { updates } }
-    const { config } = await engineValue(memory.engine(), { ...question, path: bankPath(bank, 'config'), signal }) as { readonly config?: Config }
-    return config ?? {}
+    const answer = await engineValue(memory.engine(), { ...question, path: bankPath(bank, 'config'), signal }) as Config
+    // the bank may have been asked for by another name of it
+    const id = typeof answer.bank_id === 'string' ? answer.bank_id : bank
+    return profileIn(bank, await nameOf(id, signal), (answer.config ?? {}) as Config)
+  }
+  /** The list of banks alone tells names; what it is asked for is a part of an id or name. */
+  const nameOf = async (bank: string, signal: AbortSignal): Promise<string> => {
+    const query = new URLSearchParams({ q: bank, limit: String(MOST_NAMES) }).toString()
+    const { banks } = await engineValue(memory.engine(), { method: 'GET', path: '/v1/default/banks', query, signal }) as Config
+    const row = Array.isArray(banks) ? (banks as Config[]).find(each => each.bank_id === bank) : undefined
+    return typeof row?.name === 'string' ? row.name : bank
   }
   return [
     defineRoute({
@@ -46,7 +57,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       schema: { params, response: profileSchema },
       handler: async call => {
         const bank = await enteredBank(memory, call)
-        return profileOf(bank, await configOf(bank, call.signal))
+        return await profileOf(bank, call.signal)
       }
     }),
     defineRoute({
@@ -71,7 +82,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
           ...Object.fromEntries(Object.entries(disposition).map(([name, value]) => [`disposition_${name}`, value])),
           ...mission === undefined ? {} : { reflect_mission: mission }
         }
-        return profileOf(bank, await configOf(bank, call.signal, updates))
+        return await profileOf(bank, call.signal, updates)
       }
     }),
     defineRoute({
@@ -151,7 +162,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
   }
 }
 
-function profileOf (bank: string, config: Config): z.output<typeof profileSchema> {
+function profileIn (bank: string, name: string, config: Config): z.output<typeof profileSchema> {
   const value = (name: string): number => {
     const own = config[`disposition_${name}`]
     return typeof own === 'number' ? own : USUAL_TRAIT
@@ -159,7 +170,7 @@ function profileOf (bank: string, config: Config): z.output<typeof profileSchema
   const [skepticism, literalism, empathy] = traits.map(value) as [number, number, number]
   return {
     bank_id: bank,
-    name: bank,
+    name,
     disposition: { skepticism, literalism, empathy },
     mission: typeof config.reflect_mission === 'string' ? config.reflect_mission : ''
   }

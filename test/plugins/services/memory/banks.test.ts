@@ -100,10 +100,13 @@ t.test('the engine\'s own routes reach it as they are, and what it destroys, ref
   })
 
   await t.test('what engines answer 410 is made of what took its place', async t => {
-    t.match((await host.call('GET', '/api/memory/banks/b/profile')).json, { bank_id: 'b', disposition: { skepticism: 3, literalism: 3, empathy: 3 }, mission: '' })
+    t.match((await host.call('GET', '/api/memory/banks/b/profile')).json, { bank_id: 'b', name: 'b', disposition: { skepticism: 3, literalism: 3, empathy: 3 }, mission: '' })
     const body = { disposition: { empathy: 5 }, mission: 'help' }
     t.match((await host.call('PUT', '/api/memory/banks/b/profile', body)).json, { disposition: { skepticism: 3, empathy: 5 }, mission: 'help' })
-    t.match(fake.seen.at(-1), { method: 'PATCH', url: '/v1/default/banks/b/config', body: '{"updates":{"disposition_empathy":5,"reflect_mission":"help"}}' })
+    t.match(fake.seen.slice(-2), [
+      { method: 'PATCH', url: '/v1/default/banks/b/config', body: '{"updates":{"disposition_empathy":5,"reflect_mission":"help"}}' },
+      { method: 'GET', url: '/v1/default/banks?q=b&limit=1000' }
+    ])
     t.equal((await host.call('PUT', '/api/memory/banks/b/profile', { disposition: { empathy: 9 } })).status, 400)
 
     const file = await host.call('GET', '/api/memory/banks/b/document-transfer')
@@ -198,8 +201,8 @@ const offered: ReadonlyArray<readonly [route: string, body: object | null, statu
   ['PATCH banks/{bank}', { name: 'Common' }, 200, { bank_id: 'shared', name: 'Common' }],
   ['GET banks/{bank}/stats', null, 200, { bank_id: 'shared', total_nodes: 1 }],
   ['GET banks/{bank}/stats/timeseries', null, 200, { bank_id: 'shared', buckets: Array }],
-  ['GET banks/{bank}/profile', null, 200, { bank_id: 'shared' }],
-  ['PUT banks/{bank}/profile', { disposition: { skepticism: 2, literalism: 3, empathy: 4 } }, 200, { bank_id: 'shared' }],
+  ['GET banks/{bank}/profile', null, 200, { bank_id: 'shared', name: 'Common' }],
+  ['PUT banks/{bank}/profile', { disposition: { skepticism: 2, literalism: 3, empathy: 4 } }, 200, { bank_id: 'shared', name: 'Common' }],
   ['GET banks/{bank}/config', null, 200, { bank_id: 'shared', config: {} }],
   ['PATCH banks/{bank}/config', { updates: { enable_observations: false } }, 200, { overrides: { enable_observations: false } }],
   ['DELETE banks/{bank}/config', null, 200, { overrides: {} }],
