@@ -3,13 +3,15 @@ import { startExtraction } from './llm/extract-work.js'
 import { startDocumentEvents } from './documents/events.js'
 import { startEmbedder } from './recall/embedder.js'
 import { startSchedules } from './models/schedule.js'
+import { settleOpenTexts } from './retain/open-texts.js'
 import { startOperations } from './operations/start.js'
 import { startAuditLog } from './records/audit.js'
 import { startWebhooks } from './webhooks/sender.js'
 
 /** What goes on beside requests. */
 const parts: readonly Background[] = [
-  startDocumentEvents, startExtraction, startEmbedder, startWebhooks, startAuditLog, startOperations, startSchedules
+  settleOpenTexts, startDocumentEvents, startExtraction, startEmbedder, startWebhooks, startAuditLog, startOperations,
+  startSchedules
 ]
 
 export function startBackground (core: Core): void {

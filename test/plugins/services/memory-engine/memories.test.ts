@@ -130,7 +130,7 @@ t.test('of two large retains of one document at the same time the later one stan
 const longText = (word: string, sentences: number): string => Array.from({ length: sentences }, (_, i) => `${word} number ${i} ends here. `).join('')
 
 t.test('one very large text holds no other call up, is one document, and keeps the memories whose text stays', async t => {
-  const { call, engine } = openEngine(t)
+  const { call, engine, path } = openEngine(t)
   await call('POST', 'other/memories', { items: [{ content: 'A dog sleeps.' }] })
   const order: string[] = []
   const put = (content: string, more = {}) => call('POST', 'b/memories', { items: [{ content, document_id: 'book', ...more }] })
@@ -164,6 +164,18 @@ t.test('one very large text holds no other call up, is one document, and keeps t
   await t.rejects(left, { message: 'left' })
   const { original_text: kept } = (await call<{ original_text: string }>('GET', 'c/documents/left')).body
   t.ok(kept.length > 0 && longText('left', 40_000).startsWith(kept), 'of one whose client leaves the beginning stays, with its text')
+
+  // closed between two pieces, the database is as a killed engine leaves it
+  const cut = call('POST', 'd/memories', { items: [{ content: longText('cut', 40_000), document_id: 'cut' }] })
+  for (let total; total === undefined || total === 0;) total = (await call('GET', 'd/memories/list?limit=1')).body.total
+  const ended = t.rejects(cut)
+  await engine.close()
+  await ended
+  const store = openStore(path)
+  t.match(store.get(`SELECT original_text AS text FROM documents WHERE document_id = 'cut'`), { text: null })
+  store.close()
+  const { original_text: begun } = (await call<{ original_text: string }>('GET', 'd/documents/cut')).body
+  t.ok(begun.length > 0 && longText('cut', 40_000).startsWith(begun), 'an engine that starts again tells what was kept')
 })
 
 t.test('an asynchronous retain and one that is waited for do not mix in a document', async t => {
