@@ -16,6 +16,8 @@ export interface EmbeddedOptions {
 /** Headers that mean something to the engine. */
 const readHeaders = ['content-type', 'host'] as const
 const HEAP_MB = 1024
+/** Of what requests are made of: by default a thread that does little takes 16 MiB for it, and does it no sooner. */
+const YOUNG_MB = 4
 const STATUS_TIMEOUT_MS = 3000
 
 interface Pending {
@@ -112,7 +114,7 @@ export class EmbeddedEngine implements MemoryEngine {
   #start (): Thread {
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
       execArgv: [], workerData: { path: this.#options.path(), abilities: this.#options.abilities() },
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB }
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB }
     })
     worker.unref()
     const gate = deferred<void>()
