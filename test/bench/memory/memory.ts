@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { request } from 'undici'
 import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded-engine.js'
 import type { Bar } from '../lists.js'
+import { createRandom } from './memory-texts.js'
 import type { Abilities, Errand, ErrandAnswer } from '../../../plugins/services/memory-engine/messages.js'
 
 /** Share of the questions with a turn of the evidence among the first ten; null where no engine serves the step. */
@@ -11,6 +12,8 @@ export interface MemoryQuality {
   readonly hit_at_10: { readonly text: number, readonly vectors: number | null, readonly rerank: number | null }
   /** As above, with each turn in a document of its own, which has no neighbours. */
   readonly hit_at_10_apart: { readonly text: number, readonly vectors: number | null, readonly rerank: number | null }
+  /** By how much a reranker that is bad in this way takes the share below that of vectors alone, at worst. */
+  readonly bad_rerankers: Readonly<Record<string, number>>
   /** By conversation. */
   readonly by_conversation: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
@@ -97,9 +100,10 @@ async function hits (
   let found = 0
   for (const { question, evidence } of asked) {
     const { headers, body } = await call('POST', `${conversation.sample_id}/memories/recall`, {
-      query: question, max_tokens: 100_000, include: { entities: null }
+      query: question, max_tokens: 100_000, include: { entities: null }, trace: true
     })
-    if (headers['x-svc-recall'] !== wanted && body.results.length > 1) throw new Error(`recall ran as ${String(headers['x-svc-recall'])} and not as ${wanted}`)
+    const isWanted = headers['x-svc-recall'] === wanted || /contradict/.test(String(body.trace.steps.rerank))
+    if (!isWanted && body.results.length > 1) throw new Error(`recall ran as ${String(headers['x-svc-recall'])} and not as ${wanted}`)
     const ids = new Set((body.results as { text: string }[]).slice(0, FIRST).map(({ text }) => turns.get(text)))
     if (evidence!.flatMap(each => each.split(/[;,\s]+/)).some(id => ids.has(id))) found++
   }
@@ -112,13 +116,14 @@ export async function measureMemory (
 ): Promise<MemoryQuality> {
   const conversations = JSON.parse(readFileSync(file, 'utf8')) as Conversation[]
   const by: Record<string, Record<string, number>> = {}
+  const bad: Record<string, number> = {}
   let questions = 0
   const run = async (isApart: boolean): Promise<MemoryQuality['hit_at_10']> => {
     const patience = { embedMs: PATIENCE_MS, rerankMs: PATIENCE_MS }
     let abilities: Abilities = { embed: none, rerank: none, chat: none, patience }
     const engine = new EmbeddedEngine({
       path: () => join(home, isApart ? 'apart.db' : 'together.db'), abilities: () => abilities, log: () => {},
-      run: models === null ? () => Promise.reject(new Error('no models')) : errandsTo(models)
+      run: models === null ? () => Promise.reject(new Error('no models')) : withBadRerankers(errandsTo(models))
     })
     const call = callsOf(engine)
     const turns = new Map<string, Map<string, string>>()
@@ -150,16 +155,44 @@ export async function measureMemory (
     abilities = { ...abilities, rerank: { model: 'rerank', why: null } }
     engine.abilitiesChanged()
     const rerank = await share('rerank', 'text+vectors+rerank')
+    for (const name of Object.keys(badRerankers)) {
+      abilities = { ...abilities, rerank: { model: name, why: null } }
+      engine.abilitiesChanged()
+      bad[name] = Math.min(bad[name] ?? 1, await share(`${name} rerank`, 'text+vectors+rerank') - vectors)
+    }
     await engine.close()
     return { text, vectors, rerank }
   }
   const together = await run(false)
   const apart = await run(true)
-  return { questions, hit_at_10: together, hit_at_10_apart: apart, by_conversation: by }
+  return { questions, hit_at_10: together, hit_at_10_apart: apart, bad_rerankers: bad, by_conversation: by }
 }
 
-export function memoryBars ({ hit_at_10: { text, vectors, rerank } }: MemoryQuality): readonly Bar[] {
+/** What they say of documents that come in the order of words and vectors, the best first. */
+const badRerankers: Readonly<Record<string, (random: () => number, index: number) => number>> = {
+  'random': random => random(),
+  'reversed': (_, index) => index,
+  'half reversed': (random, index) => index + random() * 100
+}
+
+function withBadRerankers (run: ReturnType<typeof errandsTo>): ReturnType<typeof errandsTo> {
+  const random = createRandom(3)
+  return async (errand, signal) => {
+    if (errand.to !== 'rerank') return await run(errand, signal)
+    const { model, documents } = JSON.parse(Buffer.from(errand.body).toString('utf8')) as { model: string, documents: string[] }
+    const score = badRerankers[model]
+    if (score === undefined) return await run(errand, signal)
+    const results = documents.map((_, index) => ({ index, relevance_score: score(random, index) }))
+    return { status: 200, body: Buffer.from(JSON.stringify({ results })) }
+  }
+}
+
+/** A reranker that is bad may take no more of the share away. */
+const MOST_LOST = 0.02
+
+export function memoryBars ({ hit_at_10: { text, vectors, rerank }, bad_rerankers: bad }: MemoryQuality): readonly Bar[] {
   const bar = (name: string, value: number | null, least: number): Bar[] =>
     value === null ? [] : [{ name: `LoCoMo, ${name}`, value, limit: `>= ${least.toFixed(2)}`, ok: value >= least }]
-  return [...bar('text alone', text, 0.68), ...bar('with vectors', vectors, 0.74), ...bar('with vectors and rerank', rerank, vectors ?? 0)]
+  return [...bar('text alone', text, 0.68), ...bar('with vectors', vectors, 0.74), ...bar('with vectors and rerank', rerank, vectors ?? 0),
+    ...Object.entries(bad).map(([name, value]) => ({ name: `LoCoMo, what a ${name} reranker adds`, value, limit: `>= -${MOST_LOST}`, ok: value >= -MOST_LOST }))]
 }

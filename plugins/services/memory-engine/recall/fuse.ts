@@ -12,6 +12,10 @@ export const NEIGHBOUR_SHARE = 0.3
 const RECENCY_WEIGHT = 0.02
 /** What a reranker may add to a score, if it tells what the vectors do not. */
 const RERANK_WEIGHT = 0.4
+/** So much of a correlation with the order before it, and a reranker is believed. */
+const BELIEVED = 0.3
+/** Of fewer candidates a correlation says nothing. */
+const LEAST_JUDGED = 10
 /** Scores of BM25 have no bound: one of this size counts as half certain. */
 const HALF_CERTAIN = 8
 /** In a bank of few memories every word is in most of them, and BM25 gives it next to nothing. */
@@ -90,18 +94,21 @@ export function ordered (scored: ReadonlyMap<number, Scored>): Scored[] {
 
 /**
  * Adds what a reranker says of the first ones. Its word counts for less the more it repeats the vectors: one that ranks by
- * nothing but the same vectors changes nothing. Pure.
+ * nothing but the same vectors changes nothing. It also counts for less the less it agrees with the order that words and
+ * vectors have made: one that ranks at random next to nothing, and one that contradicts it nothing. Returns whether it counted.
  */
-export function addRerank (top: readonly Scored[], scores: readonly number[]): void {
+export function addRerank (top: readonly Scored[], scores: readonly number[]): boolean {
   const [least, most] = [Math.min(...scores), Math.max(...scores)]
   const vectors = top.map(({ semantic }) => semantic)
   const known = vectors.flatMap((value, i) => value === null ? [] : [i])
-  const r = known.length < 3 ? 0 : correlation(known.map(i => vectors[i]!), known.map(i => scores[i]!))
-  const weight = RERANK_WEIGHT * (1 - Math.max(0, r) ** 2)
+  const repeats = known.length < 3 ? 0 : correlation(known.map(i => vectors[i]!), known.map(i => scores[i]!))
+  const agrees = top.length < LEAST_JUDGED ? 1 : correlation(top.map(({ score }) => score), scores) / BELIEVED
+  const weight = RERANK_WEIGHT * (1 - Math.max(0, repeats) ** 2) * Math.min(1, Math.max(0, agrees))
   for (const [i, each] of top.entries()) {
     each.reranker = scores[i]!
     if (most > least) each.score += weight * (scores[i]! - least) / (most - least)
   }
+  return agrees > 0
 }
 
 function correlation (a: readonly number[], b: readonly number[]): number {

@@ -118,8 +118,7 @@ async function secondPass (
   const ms = patience?.rerankMs ?? PATIENCE.rerankMs
   const asked = await patiently(core, 'rerank', ms, signal, bound => rerank(core, query, texts, bound))
   if ('why' in asked) return asked.why
-  addRerank(top, asked.result)
-  return null
+  return addRerank(top, asked.result) ? null : `the scores of '${ability.model}' contradict what was found, and do not count`
 }
 
 /** Takes out what is not valid any more. */

@@ -101,14 +101,20 @@ const fields = [['dog', 'puppy', 'hound'], ['car', 'vehicle', 'automobile'], ['t
 const vectorOf = (text: string): number[] =>
   [...fields.map(words => words.filter(word => text.toLowerCase().includes(word)).length), 0.1]
 
-interface Asked { readonly input: string[], readonly query: string, readonly documents: string[] }
+interface Asked {
+  readonly input: string[]
+  readonly encoding_format: string
+  readonly query: string
+  readonly documents: string[]
+}
 
 const patience = { embedMs: 60_000, rerankMs: 60_000 }
 
 function modelsOf (t: Test) {
   const state = {
     abilities: { ...noModels, embed: { model: 'words', why: null }, patience } as Abilities,
-    embed: (texts: readonly string[]): unknown => ({ data: texts.map((text, index) => ({ index, embedding: vectorOf(text) })) }),
+    embed: (texts: readonly string[], _encoding: string): unknown => (
+      { data: texts.map((text, index) => ({ index, embedding: vectorOf(text) })) }),
     rerank: (_query: string, documents: readonly string[]): unknown => ({
       results: documents.map((_, index) => ({ index, relevance_score: index }))
     }),
@@ -122,7 +128,7 @@ function modelsOf (t: Test) {
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
     }
     if (errand.to === 'embed' && errand.background) state.embedded.push(...body.input)
-    const answer = errand.to === 'embed' ? state.embed(body.input) : state.rerank(body.query, body.documents)
+    const answer = await (errand.to === 'embed' ? state.embed(body.input, body.encoding_format) : state.rerank(body.query, body.documents))
     if (typeof answer === 'number') return { status: answer, body: Buffer.from('{"error":"no"}') }
     return { status: 200, body: Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)) }
   }
@@ -199,6 +205,36 @@ t.test('a model that embeds and is away, slow or lying holds nothing up: recall 
   t.match((await recall(call, 'b', 'dog', { trace: true })).body.trace.steps.vectors, 'the slot is gone')
 })
 
+t.test('vectors are taken as base64 or numbers, and asked for as numbers where a server refuses the other', async t => {
+  const { call, engine, state, settled } = modelsOf(t)
+  const short = (vector: readonly number[]): string => Buffer.from(new Float32Array(vector).buffer).toString('base64')
+  const ways: Record<string, (text: string, encoding: string) => unknown> = {
+    base64: (text, encoding) => encoding === 'base64' ? short(vectorOf(text)) : 'never asked for',
+    numbers: text => vectorOf(text),
+    refusing: (text, encoding) => encoding === 'float' ? vectorOf(text) : 400
+  }
+  for (const [way, answer] of Object.entries(ways)) {
+    const asked: string[] = []
+    state.embed = (texts, encoding) => {
+      asked.push(encoding)
+      const embeddings = texts.map(text => answer(text, encoding))
+      return embeddings.includes(400) ? 400 : { data: embeddings.map((embedding, index) => ({ index, embedding })) }
+    }
+    state.abilities = { ...state.abilities, embed: { model: 'words', identity: way, why: null } }
+    engine.abilitiesChanged()
+    await retain(call, way, 'A hound barks.', 'The automobile is red.')
+    await settled(way)
+    t.match((await recall(call, way, `a puppy of ${way}`)).body.results[0], { text: 'A hound barks.', scores: { semantic: Number } }, way)
+    if (way === 'refusing') t.same([...new Set(asked.slice(1))], ['float'], 'a refusal is remembered')
+  }
+  for (const broken of ['AAA', '////', short([NaN, 1, 1, 1])]) {
+    state.abilities = { ...state.abilities, embed: { model: 'words', identity: 'base64', why: null } }
+    engine.abilitiesChanged()
+    state.embed = texts => ({ data: texts.map((_, index) => ({ index, embedding: broken })) })
+    t.match((await recall(call, 'base64', `a puppy of ${broken}`)).headers['x-svc-recall'], 'text', broken)
+  }
+})
+
 t.test('a text that its model refuses is embedded by its beginning, and one that is never taken is found by words', async t => {
   const { call, state, settled } = modelsOf(t)
   state.embed = texts => texts.some(text => text.length > 20 || text.startsWith('n')) ? 400 : { data: texts.map((text, index) => ({ index, embedding: vectorOf(text) })) }
@@ -248,6 +284,51 @@ t.test('a reranker has its say within its time, and one that is slow, away or ly
   const slow = await recall(call, 'b', 'tea', { trace: true })
   t.same(slow.body.results.map((result: { text: string }) => result.text), fused)
   t.match(slow.body.trace.steps.rerank, /did not answer within 1 ms/)
+})
+
+t.test('a reranker that contradicts words and vectors does not count, which the answer says', async t => {
+  const { call, engine, state } = modelsOf(t)
+  const words = ['alpha', 'beta', 'gamma', 'delta']
+  await retain(call, 'b', ...Array.from({ length: 16 }, (_, i) => `${words.slice(0, 1 + i % 4).join(' ')} in note ${i}`))
+  const query = words.join(' ')
+  const fused = await texts(call, 'b', query)
+  state.abilities = { ...noModels, rerank: { model: 'judge', why: null }, patience }
+  engine.abilitiesChanged()
+  state.rerank = (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: index })) })
+  const reversed = await recall(call, 'b', query, { trace: true })
+  t.equal(reversed.headers['x-svc-recall'], 'text')
+  t.match(reversed.body.trace.steps.rerank, `the scores of 'judge' contradict what was found, and do not count`)
+  t.same(reversed.body.results.map(({ text }: { text: string }) => text), fused)
+  const wanted = fused[3]!
+  state.rerank = (_, documents) => ({
+    results: documents.map((text, index) => ({ index, relevance_score: text === wanted ? 99 : 30 - index }))
+  })
+  const better = await recall(call, 'b', query)
+  t.match(better, { headers: { 'x-svc-recall': 'text+rerank' }, body: { results: [{ text: wanted }] } }, 'one that agrees has its say')
+})
+
+t.test('what is deleted or edited while the reranker is asked is told as it is then', async t => {
+  const { call, state } = modelsOf(t)
+  const deferred = () => {
+    let resolve!: () => void
+    return { promise: new Promise<void>(done => { resolve = done }), resolve }
+  }
+  const [asked, changed] = [deferred(), deferred()]
+  state.abilities = { ...noModels, rerank: { model: 'judge', why: null }, patience }
+  state.rerank = async (_, documents) => {
+    asked.resolve()
+    await changed.promise
+    return { results: documents.map((_, index) => ({ index, relevance_score: index })) }
+  }
+  await retain(call, 'b', 'tea of the north', 'tea of the south', 'tea of the west')
+  const idOf = async (word: string): Promise<string> => (await call('GET', `b/memories/list?q=${word}`)).body.items[0].id
+  const [north, south] = [await idOf('north'), await idOf('south')]
+  const found = texts(call, 'b', 'tea')
+  await asked.promise
+  await call('DELETE', `b/memories/${north}`)
+  await call('PATCH', `b/memories/${south}`, { text: 'coffee of the south' })
+  changed.resolve()
+  t.same((await found).sort(), ['coffee of the south', 'tea of the west'])
 })
 
 t.test('of many candidates, a reranker gets those that have a chance', async t => {
