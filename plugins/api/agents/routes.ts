@@ -58,7 +58,9 @@ export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
         const { settings, hints } = await agents.settings(name, bare(gateway), signal)
         return {
           name,
-          settings: settings.map(({ folder = null, path, onlyIfNew = false, ...setting }) => ({ ...setting, folder, path: [...path], only_if_new: onlyIfNew })),
+          settings: settings.map(({ folder = null, path, onlyIfNew = false, ...setting }) => {
+            return { ...setting, folder, path: [...path], only_if_new: onlyIfNew }
+          }),
           hints: [...hints]
         }
       }
