@@ -40,7 +40,7 @@ t.test('request headers: what is the client\'s own stays here', async t => {
 t.test('a client gets the headers of an answer once each, without those of the connection', async t => {
   const plain = answerHead(404, ['Content-Type', 'application/json', 'Content-Length', '2', 'Connection', 'close', 'Transfer-Encoding', 'chunked', 'Set-Cookie', 'a=b',
     'Access-Control-Allow-Origin', '*', 'X-Request-ID', 'theirs', 'X-Other', 'é'].map(text => Buffer.from(text, 'latin1')), 'mine')
-  t.strictSame(plain, { status: 404, isEventStream: false, contentLength: 2, headers: ['x-request-id', 'mine', 'Content-Type', 'application/json', 'Content-Length', '2', 'X-Other', 'é'] })
+  t.strictSame(plain, { status: 404, isStream: false, contentLength: 2, headers: ['x-request-id', 'mine', 'Content-Type', 'application/json', 'Content-Length', '2', 'X-Other', 'é'] })
   const stream = answerHead(200, ['Content-Type', 'text/event-stream; charset=utf-8', 'Content-Length', '99', 'X-Accel-Buffering', 'yes'], 'i')
   t.strictSame(stream.headers, ['x-request-id', 'i', 'Content-Type', 'text/event-stream; charset=utf-8', 'x-accel-buffering', 'no', 'cache-control', 'no-cache'],
     'no length that an error event would exceed, and every header once')

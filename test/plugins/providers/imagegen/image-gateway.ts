@@ -86,7 +86,9 @@ export async function imageGateway (t: Test, options: ImageGatewayOptions = {}):
   const engine: ImageGateway['engine'] = async (settings = {}, slot = 'img') => {
     const { address } = gateway.slots.status(slot)
     if (address === null) throw new Error(`no engine runs for ${slot}`)
-    const answer = await fetch(`http://${address.host}:${address.port}/__test__`, { method: 'POST', body: JSON.stringify(settings) })
+    const answer = await fetch(`http://${address.host}:${address.port}/__test__`, {
+      method: 'POST', headers: { connection: 'close' }, body: JSON.stringify(settings)
+    })
     return await answer.json() as EngineState
   }
   return Object.assign(gateway, {

@@ -140,7 +140,7 @@ t.test('a gateway that stops takes its jobs out of the engine', async t => {
   await gateway.engine({ holdAtStep: 1 })
   const { address } = gateway.slots.status('img')
   const state = async (): Promise<EngineState> =>
-    await (await fetch(`http://${address!.host}:${address!.port}/__test__`, { method: 'POST', body: '{}' })).json() as EngineState
+    await (await fetch(`http://${address!.host}:${address!.port}/__test__`, { method: 'POST', headers: { connection: 'close' }, body: '{}' })).json() as EngineState
   const asked = [gateway.post(body), gateway.post(body)]
   await gateway.engineUntil(({ running, pending }) => running !== null && pending.length === 1, 'one runs and one waits')
   gateway.gateway.hurry()

@@ -100,7 +100,10 @@ export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Pro
     engine: async (settings: Partial<FakeState> = {}, slot = 'npu') => {
       const { address } = gateway.slots.status(slot)
       if (address === null) throw new Error(`no engine runs for ${slot}`)
-      const answer = await fetch(`http://${address.host}:${address.port}/__test__`, { method: 'POST', body: JSON.stringify(settings) })
+      // a connection that the engine lets go of at the same moment would fail the request
+      const answer = await fetch(`http://${address.host}:${address.port}/__test__`, {
+        method: 'POST', headers: { connection: 'close' }, body: JSON.stringify(settings)
+      })
       return await answer.json() as FakeState
     }
   })
