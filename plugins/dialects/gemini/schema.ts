@@ -19,8 +19,8 @@ export function jsonSchemaOf (schema: unknown, at: string, depth = 0): Json {
     if (value === null || key === 'propertyOrdering' || key === 'nullable' || key === 'example') continue
     if (key === 'type') made.type = typeof value === 'string' ? value.toLowerCase() : value
     else if (key === 'format' && value === 'enum') continue
-    else if (key === 'items') made.items = below(value, key)
-    else if (key === 'anyOf' && Array.isArray(value)) made.anyOf = value.map((one: unknown, i) => below(one, `anyOf.${i}`))
+    else if (key === 'items' || (key === 'additionalProperties' && isObject(value))) made[key] = below(value, key)
+    else if ((key === 'anyOf' || key === 'prefixItems') && Array.isArray(value)) made[key] = value.map((one: unknown, i) => below(one, `${key}.${i}`))
     else if (key === 'properties' && isObject(value)) {
       made.properties = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, below(one, `properties.${name.slice(0, 64)}`)]))
     } else made[key] = numbers.has(key) && typeof value === 'string' ? Number(value) : value

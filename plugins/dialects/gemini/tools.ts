@@ -2,6 +2,9 @@ import { given, isObject, malformed, objectsIn, stringIn, type Json } from '../.
 import { member } from './members.js'
 import { jsonSchemaOf } from './schema.js'
 
+/** More than go into the header that tells them. */
+const MOST_WARNINGS = 50
+
 interface FunctionTool {
   readonly type: 'function'
   readonly function: { readonly name: string, readonly [key: string]: unknown }
@@ -14,7 +17,7 @@ interface FunctionTool {
 export function toolsOf (asked: Json, warnings: string[]): object {
   const all = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').flatMap((tool, i) => functionsOf(tool, `tools.${i}`, warnings))
   const { mode, names } = choiceOf(member(asked, 'toolConfig'))
-  const tools = mode === 'ANY' && names !== null ? all.filter(({ function: { name } }) => names.includes(name)) : all
+  const tools = mode === 'ANY' && names !== null ? all.filter(({ function: { name } }) => names.has(name)) : all
   if (tools.length === 0) return {}
   return { tools, ...choice(mode, tools) }
 }
@@ -30,19 +33,20 @@ function choice (mode: string | null, tools: readonly FunctionTool[]): object {
 
 const modes: ReadonlySet<unknown> = new Set(['AUTO', 'ANY', 'NONE', 'VALIDATED', 'MODE_UNSPECIFIED'])
 
-function choiceOf (config: unknown): { readonly mode: string | null, readonly names: readonly unknown[] | null } {
+function choiceOf (config: unknown): { readonly mode: string | null, readonly names: ReadonlySet<unknown> | null } {
   const calling = isObject(config) ? member(config, 'functionCallingConfig') : null
   if (!isObject(calling)) return { mode: null, names: null }
   const mode = typeof calling.mode === 'string' ? calling.mode.toUpperCase() : 'MODE_UNSPECIFIED'
   if (!modes.has(mode)) throw malformed('toolConfig.functionCallingConfig.mode', 'must be AUTO, ANY, NONE or VALIDATED')
   const names = member(calling, 'allowedFunctionNames')
-  return { mode: mode === 'MODE_UNSPECIFIED' ? null : mode, names: Array.isArray(names) && names.length > 0 ? names : null }
+  return { mode: mode === 'MODE_UNSPECIFIED' ? null : mode, names: Array.isArray(names) && names.length > 0 ? new Set(names) : null }
 }
 
 function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[] {
   const declared = member(tool, 'functionDeclarations')
-  for (const key of Object.keys(tool)) {
-    if (!/^function_?declarations$/i.test(key) && tool[key] !== null) warnings.push(`${at}: '${key.slice(0, 64)}' was left out, nothing here runs it`)
+  const others = Object.keys(tool).filter(key => !/^function_?declarations$/i.test(key) && tool[key] !== null)
+  for (const key of others.slice(0, Math.max(MOST_WARNINGS - warnings.length, 0))) {
+    warnings.push(`${at}: '${key.slice(0, 64)}' was left out, nothing here runs it`)
   }
   if (declared === null) return []
   return objectsIn(declared, `${at}.functionDeclarations`).map((one, i) => {
