@@ -17,6 +17,8 @@ interface Grammar {
   /** Types of the parts of a conversation that are images or sound. */
   readonly image: Buffer
   readonly sound: Buffer | null
+  /** Whether a conversation in which the word for images stands has one; absent: it has. */
+  readonly hasImage?: (conversation: unknown) => boolean
   readonly format: string
   readonly hasSchema: (format: unknown) => boolean
 }
@@ -42,6 +44,7 @@ const grammars: Readonly<Partial<Record<SurfaceName, Grammar>>> = {
     conversation: 'messages',
     image: quoted('image'),
     sound: null,
+    hasImage: messages => listOf(messages).some(message => listOf(memberOf(message, 'content')).some(isImageBlock)),
     format: 'output_config',
     hasSchema: format => typeOf(memberOf(format, 'format')) === 'json_schema'
   }
@@ -57,7 +60,8 @@ export function needsOf (view: BodyView, surface: SurfaceName): RequestNeeds | n
   const found: Partial<Record<SlotAbility, boolean>> = {}
   const look: Readonly<Record<SlotAbility, () => boolean>> = {
     tools: () => callsTools(view),
-    vision: () => hasPart(view, grammar.conversation, grammar.image),
+    vision: () => hasPart(view, grammar.conversation, grammar.image) &&
+      (grammar.hasImage?.(valueOf(view, grammar.conversation)) ?? true),
     audio: () => grammar.sound !== null && hasPart(view, grammar.conversation, grammar.sound),
     json_schema: () => grammar.hasSchema(valueOf(view, grammar.format))
   }
@@ -117,6 +121,16 @@ function valueOf (view: BodyView, key: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** A block of a message, or what a tool gave. What a tool is called with is an object of its own, which may say anything. */
+function isImageBlock (block: unknown): boolean {
+  if (typeOf(block) === 'tool_result') return listOf(memberOf(block, 'content')).some(inner => typeOf(inner) === 'image')
+  return typeOf(block) === 'image'
+}
+
+function listOf (value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
 }
 
 function memberOf (value: unknown, key: string): unknown {

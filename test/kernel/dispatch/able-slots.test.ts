@@ -37,6 +37,8 @@ t.test('what a request needs is read from its body, in the words of its API', t 
     ['an image of Responses', 'responses', { input: [user([{ type: 'input_image', image_url: 'data:' }])] }, ['vision']],
     ['a schema of Responses', 'responses', { input: 'hi', text: { format: schema } }, ['json_schema']],
     ['an image of Messages', 'messages', { messages: [user([{ type: 'image', source: {} }])] }, ['vision']],
+    ['an image that a tool gave', 'messages', { messages: [user([{ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'image', source: {} }] }])] }, ['vision']],
+    ['a tool that was called with the word', 'messages', { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'run', input: { image: 'postgres', block: { type: 'image' } } }] }] }, []],
     ['a schema of Messages', 'messages', { messages: [], output_config: { format: schema } }, ['json_schema']],
     ['the last of two conversations counts', 'chat', '{"messages":[{"content":[{"type":"image_url"}]}],"messages":[]}', []]
   ]
