@@ -81,7 +81,8 @@ async function* events (
     }
     reader.end()
   } catch (error) {
-    const isTold = isSvcError(error) && writer.fail(error)
+    // a connection that breaks behind the end of the answer takes nothing from it
+    const isTold = reader.isDone || (isSvcError(error) && writer.fail(error))
     const text = writer.take()
     if (text !== '') yield Buffer.from(text)
     if (!isTold) throw error

@@ -60,6 +60,9 @@ export class ChatReader {
     this.#listener = listener
   }
 
+  /** The answer is whole; what comes after it says nothing. */
+  get isDone (): boolean { return this.#isDone }
+
   /** The data of one event. Throws what the engine tells in it, and for what is no chunk. */
   event (data: string): void {
     if (this.#isDone) return
@@ -87,8 +90,8 @@ export class ChatReader {
   end (): void {
     if (this.#isDone) return
     if (this.#reason === null || !this.#begun) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
-    this.#isDone = true
     this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage, times: this.#times })
+    this.#isDone = true
   }
 
   #piece (chunk: Json, key: 'delta' | 'message'): void {

@@ -151,6 +151,12 @@ t.test('Gemini\'s words over an engine and an upstream that speak chat completio
     says({ deltas: [{ content: 'a' }, { content: 'b' }] }, { dieAfter: 3 })
     t.match((await eventsOf(await post('agent:streamGenerateContent?alt=sse', { contents }))).at(-1), { error: { code: 502, status: 'INTERNAL' } })
     t.match((await (await post('agent:streamGenerateContent', { contents })).json() as Json[]).at(-1), { error: { code: 502 } }, 'the list is whole all the same')
+    says({ deltas: [{ content: 'a' }, { content: 'b' }] }, { dieAfter: 6 })
+    for (const read of [eventsOf, async (response: Response) => await response.json() as Json[]]) {
+      const query = read === eventsOf ? '?alt=sse' : ''
+      const whole = await read(await post(`agent:streamGenerateContent${query}`, { contents }))
+      t.match(whole.at(-1), { candidates: [{ finishReason: 'STOP' }], error: undefined }, 'an engine that dies behind its answer takes nothing from it')
+    }
     says({ deltas: [] }, { status: 429, headers: { 'content-type': 'application/json' }, chunks: ['{"error":{"message":"slow down"}}'] })
     const refused = await post('agent:generateContent', { contents })
     t.equal(refused.status, 429)
