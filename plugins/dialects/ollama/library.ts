@@ -3,6 +3,7 @@ import type {
 } from 'svc-gateway/plugin'
 import { isTextModel } from '../../v1/models/ref.js'
 import { capabilitiesOf, detailsOf, digestOf, modelInfo, tagRow, type Known } from './details.js'
+import { LONGEST_MS } from './keep-alive.js'
 import { nameHere, taggedName } from './names.js'
 import { contextOf } from './talk.js'
 
@@ -15,8 +16,6 @@ export interface LibraryServices {
 
 const textSurfaces = ['chat', 'embeddings'] as const
 const textTypes: ReadonlySet<string> = new Set(['llm', 'embedding'])
-/** When an engine that is never unloaded would be: clients reckon with a date. */
-const NEVER_MS = 292 * 365.25 * 86_400_000
 const VIA = 'x-svc-via'
 
 /** `/api/tags`: what `GET /v1/models` lists, as far as it chats or embeds. */
@@ -99,7 +98,8 @@ export async function running ({ models, slots }: LibraryServices, now: number):
       const size = sizeMb === null || sizeMb === 0 ? model?.size_bytes ?? 0 : Math.round(sizeMb * 1024 * 1024)
       const idleMs = slots.idleTimeoutMs(name)
       const usedAt = inFlight > 0 ? now : lastUsedAt ?? startedAt ?? now
-      const expiresAt = idleMs === null ? now + NEVER_MS : usedAt + idleMs
+      // clients reckon with a date, also of an engine that is never unloaded
+      const expiresAt = idleMs === null ? now + LONGEST_MS : usedAt + idleMs
       const row = { id: name, owned_by: 'svc' } as ModelObject
       return {
         name: taggedName(name),

@@ -6,7 +6,7 @@ import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './ans
 import { modelIn } from './body.js'
 import type { Server, Wanted } from './chat-request.js'
 import { LINES, linesDialect, ollamaDialect } from './dialect.js'
-import { keepAliveMs } from './keep-alive.js'
+import { keep, keepAliveMs } from './keep-alive.js'
 import { nameHere } from './names.js'
 
 export interface TalkServices {
@@ -44,7 +44,7 @@ export function talk (
     if (isEmpty) {
       const reason = keepMs === 0 ? 'unload' : 'load'
       await bring(services, call, slot ?? await known(dispatch, server.model, signal), reason, signal)
-      if (slot !== null && keepMs !== null && reason === 'load') slots.keep(slot, keepMs)
+      if (reason === 'load') keep(slots, slot, keepMs)
       return told(emptyAnswer(answered, reason), stream, warnings)
     }
     const answer = await askChat(dispatch, {
@@ -59,7 +59,7 @@ export function talk (
       signal
     })
     // counts for the engine that has answered
-    if (slot !== null && keepMs !== null && answer.status === 200) slots.keep(slot, keepMs)
+    if (answer.status === 200) keep(slots, slot, keepMs)
     return answer
   })
 }

@@ -4,7 +4,7 @@ import { askVectors, type Vectors } from '../../v1/vectors/ref.js'
 import { ns } from './answer.js'
 import { modelIn, unknownKeys } from './body.js'
 import { ollamaDialect } from './dialect.js'
-import { keepAliveMs } from './keep-alive.js'
+import { keep, keepAliveMs } from './keep-alive.js'
 import { nameHere } from './names.js'
 import type { TalkServices } from './talk.js'
 
@@ -62,8 +62,10 @@ function answered (
     const headers = { ...JSON_TYPE, ...warningHeader(warnings) }
     const told = (vectors: Vectors): AdaptedAnswer =>
       ({ status: 200, headers, body: Buffer.from(JSON.stringify(answerOf(vectors))) })
-    const slot = dispatch.target(model, 'embeddings')?.slot ?? null
-    if (texts.length === 0) {
+    const target = dispatch.target(model, 'embeddings')
+    const slot = target?.slot ?? null
+    // a name that nothing has is refused like one that is asked for vectors
+    if (texts.length === 0 && target !== null) {
       if (slot !== null) await slots.ensureReady(slot, signal)
       return told({ vectors: [], tokens: 0 })
     }
@@ -71,7 +73,7 @@ function answered (
     const wish = { model, texts, dimensions: asked.dimensions, requestId, origin: request.headers, signal }
     const found = await askVectors(dispatch, wish)
     if ('refusal' in found) return found.refusal
-    if (slot !== null && keepMs !== null) slots.keep(slot, keepMs)
+    keep(slots, slot, keepMs)
     return told(found)
   })
 }

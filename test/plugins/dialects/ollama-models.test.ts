@@ -127,7 +127,7 @@ t.test('vectors of one text and of several', async t => {
   t.strictSame(await (await gateway.post('/api/embeddings', { model: 'embed', prompt: 'xyz' })).json(), { embedding: [3, 0] })
   for (const [body, status, error] of [
     [{ model: 'embed', input: 3 }, 400, /'input' must be/], [{ input: 'x' }, 400, /'model' is required/], [{ model: 'agent', input: 'x' }, 404, /agent/],
-    [{ model: 'nobody', input: 'x' }, 404, /nobody/]
+    [{ model: 'nobody', input: 'x' }, 404, /nobody/], [{ model: 'nobody', input: [] }, 404, /nobody/]
   ] as const) {
     const refused = await gateway.post('/api/embed', body)
     t.equal(refused.status, status, JSON.stringify(body))

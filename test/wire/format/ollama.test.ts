@@ -268,6 +268,8 @@ t.test('keep_alive and requests that ask nothing', async t => {
   t.equal(slots.idleTimeoutMs('other'), 3_600_000)
   await json('/api/generate', { model: 'other', keep_alive: -1 })
   t.equal(slots.idleTimeoutMs('other'), null)
+  await json('/api/generate', { model: 'other', keep_alive: '99999999999999999999h' })
+  t.match((await ps()).find(({ name }) => name === 'other:latest'), { expires_at: /^23\d\d-/ }, 'longer than dates go is for ever')
   says({ deltas: [{ content: 'ok' }] })
   gateway.runtime.engine('other').answer({ headers: { 'content-type': 'application/json' }, chunks: ['{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}'] })
   await json('/api/chat', { ...question, model: 'other', keep_alive: 0 })
