@@ -60,11 +60,20 @@ async function post (client: EngineClient, path: string, body: object, signal: A
 }
 
 function request<S extends z.ZodType> (schema: S, body: Buffer): z.output<S> {
-  const parsed = schema.safeParse(JSON.parse(body.toString('utf8')))
+  const parsed = schema.safeParse(asked(body))
   if (parsed.success) return parsed.data
   const { path, message } = parsed.error.issues[0]!
   const field = path.join('.')
   throw svcError('validation.invalid', `${field} ${message}`, { param: field, details: { fields: [{ path: field, message }] } })
+}
+
+/** The insides of strings have not been looked at before. */
+function asked (body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch (error) {
+    throw svcError('request.invalid_json', 'the body is not valid JSON', { cause: error })
+  }
 }
 
 function engine<S extends z.ZodType> (schema: S, text: string): z.output<S> {

@@ -12,7 +12,7 @@ const vectorsSchema = z.looseObject({ data: z.array(z.looseObject({ embedding: z
  * better: `encoding_format: "base64"` is little-endian 32-bit floats, and is what the usual clients ask for.
  */
 export async function adaptEmbeddings ({ body, client, signal }: AdaptRequest): Promise<AdaptedAnswer> {
-  const asked = requestSchema.parse(JSON.parse(body.toString('utf8')))
+  const asked = requestOf(body)
   if (asked.dimensions !== undefined) {
     throw svcError('validation.invalid', 'this model has vectors of one length; leave `dimensions` out', { param: 'dimensions' })
   }
@@ -26,6 +26,19 @@ export async function adaptEmbeddings ({ body, client, signal }: AdaptRequest): 
     ? { ...vectors.data, data: vectors.data.data.map(row => ({ ...row, embedding: base64Of(row.embedding) })) }
     : vectors.data
   return { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from(JSON.stringify(answer)) }
+}
+
+function requestOf (body: Buffer): z.output<typeof requestSchema> {
+  let asked: unknown
+  try {
+    asked = JSON.parse(body.toString('utf8'))
+  } catch (error) {
+    throw svcError('request.invalid_json', 'the body is not valid JSON', { cause: error })
+  }
+  const parsed = requestSchema.safeParse(asked)
+  if (parsed.success) return parsed.data
+  const { path, message } = parsed.error.issues[0]!
+  throw svcError('validation.invalid', `${path.join('.')} ${message}`, { param: path.join('.') })
 }
 
 function base64Of (vector: readonly number[]): string {

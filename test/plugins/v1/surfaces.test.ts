@@ -142,7 +142,7 @@ t.test('an engine that refuses, breaks off or fails in the middle of it is told 
 })
 
 t.test('texts and chats in tokens and back, in vLLM\'s shape', async t => {
-  const { post, runtime, slots } = await bench(t, request => {
+  const { post, fetch: send, runtime, slots } = await bench(t, request => {
     switch (request.url) {
       case '/apply-template': return json({ prompt: `<${String(seenBody(request).messages !== undefined)}>` })
       case '/tokenize': return json({ tokens: seenBody(request).with_pieces === true ? [{ id: 1, piece: 'he' }, { id: 2, piece: [0xff] }] : [1, 2] })
@@ -165,6 +165,8 @@ t.test('texts and chats in tokens and back, in vLLM\'s shape', async t => {
     const refused = await post(path, { model: 'agent', ...body })
     t.match([refused.status, refused.json], [400, { error: { code: 'validation.invalid', param } }], `${path} ${param}`)
   }
+  const broken = await send('/v1/tokenize', { method: 'POST', body: '{"model":"agent","prompt":"\\x"}' })
+  t.match([broken.status, await broken.json()], [400, { error: { code: 'request.invalid_json' } }], 'an escape that JSON does not have is the client\'s, and no failure of the engine')
   t.match((await post('/v1/tokenize', { model: 'plain', prompt: 'x' })).json, { error: { code: 'dispatch.no_route' } })
 })
 

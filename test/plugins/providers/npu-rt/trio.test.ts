@@ -94,6 +94,7 @@ t.test('failures in the guise of success', async t => {
   t.match(noise, { status: 502, code: 'dispatch.upstream_failed', message: /Failed to open audio stream/ })
   t.match(await failed(client.embeddings.create({ model: 'npu-embed', input: [1, 2, 3] })), { status: 400, message: /type must be string/ })
   t.match(await failed(client.embeddings.create({ model: 'npu-embed', input: 'x', dimensions: 64 })), { status: 400, param: 'dimensions' })
+  t.match(await failed(client.embeddings.create({ model: 'npu-embed', input: 'x', encoding_format: 'int8' as never })), { status: 400, param: 'encoding_format' })
   const long = 'word '.repeat(40_000)
   const tooLong = await failed(client.chat.completions.create({ model: 'npu', messages: [{ role: 'user', content: long }] }))
   t.match(tooLong, { status: 400, message: /Max length reached/ }, 'its own status and words')
