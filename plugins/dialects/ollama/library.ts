@@ -94,9 +94,11 @@ export async function running ({ models, slots }: LibraryServices, now: number):
     models: await Promise.all(names.map(async name => {
       const { modelId, lastUsedAt, startedAt, inFlight } = slots.status(name)
       const model = modelId === null ? null : models.get(modelId) ?? null
+      const idleMs = slots.idleTimeoutMs(name)
+      const isOnCpu = slots.device(name) === 'cpu'
+      // the slot may be gone behind this
       const sizeMb = await slots.memoryMb(name)
       const size = sizeMb === null || sizeMb === 0 ? model?.size_bytes ?? 0 : Math.round(sizeMb * 1024 * 1024)
-      const idleMs = slots.idleTimeoutMs(name)
       const usedAt = inFlight > 0 ? now : lastUsedAt ?? startedAt ?? now
       // clients reckon with a date, also of an engine that is never unloaded
       const expiresAt = idleMs === null ? now + LONGEST_MS : usedAt + idleMs
@@ -108,7 +110,7 @@ export async function running ({ models, slots }: LibraryServices, now: number):
         digest: digestOf({ row, model }),
         details: detailsOf(model),
         expires_at: new Date(expiresAt).toISOString(),
-        size_vram: slots.device(name) === 'cpu' ? 0 : size,
+        size_vram: isOnCpu ? 0 : size,
         context_length: contextOf(slots, name) ?? 0
       }
     }))
