@@ -92,11 +92,18 @@ function hasPart ({ body, ...view }: BodyView, conversation: string, word: Buffe
   if (member === undefined) return false
   const next = (from: number): number => body.indexOf(word, from)
   for (let at = next(member.valueStart); at !== -1 && at < member.valueEnd; at = next(at + word.length)) {
-    if (body[skipSpace(body, at + word.length)] === COLON || isType(body, at)) return true
+    if (isGiven(body, at + word.length) || isType(body, at)) return true
   }
   return false
 }
 
+/** Whether a key, which ends at `end`, has a value: some clients write all members of a part, and most of them are null. */
+function isGiven (body: Buffer, end: number): boolean {
+  const colon = skipSpace(body, end)
+  return body[colon] === COLON && body[skipSpace(body, colon + 1)] !== LETTER_N
+}
+
+const LETTER_N = 0x6e
 const TYPE = quoted('type')
 
 /** Whether the string that opens at `at` is the value of a key `type`. */

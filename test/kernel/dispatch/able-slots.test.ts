@@ -26,6 +26,7 @@ t.test('what a request needs is read from its body, in the words of its API', t 
     ['an image', 'chat', { messages: [user([{ type: 'image_url', image_url: { url: 'data:' } }])] }, ['vision']],
     ['an image whose type stands last', 'chat', { messages: [user([{ image_url: { url: 'data:' }, type: 'image_url' }])] }, ['vision']],
     ['an image without a type', 'chat', { messages: [user([{ image_url: 'data:' }])] }, ['vision']],
+    ['a text with an empty place for an image and for sound', 'chat', { messages: [user([{ type: 'text', text: 'hi', image_url: null, input_audio: null }])] }, []],
     ['sound', 'chat', { messages: [user([{ type: 'input_audio', input_audio: { data: '', format: 'wav' } }])] }, ['audio']],
     ['words about images', 'chat', { messages: [user('a part of "type": "image_url" has an "image_url": …')] }, []],
     ['a text of just that word', 'chat', { messages: [user('image_url'), { content: 'image_url', role: 'user' }] }, []],
