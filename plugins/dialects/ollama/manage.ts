@@ -67,9 +67,10 @@ export async function remove (services: ManageServices, { actor, requestId }: Ca
   const spellings = spellingsOf(name)
   const alias = spellings.find(spelling => Object.hasOwn(config.snapshot.svc.aliases, spelling))
   if (alias !== undefined) {
+    const before = { aliases: { [alias]: config.snapshot.svc.aliases[alias] } }
     await activity.audited({ category: 'settings', action: 'settings.update', target: 'svc.toml', actor, request_id: requestId }, async note => {
       await config.patchSvc({ aliases: { [alias]: null } })
-      note({ before: { aliases: { [alias]: config.snapshot.svc.aliases[alias] } } })
+      note({ before })
     })
     return
   }

@@ -201,6 +201,8 @@ t.test('copies are aliases, and what is deleted is an alias or a model that no s
     t.match(await refused.json(), { error })
   }
   const done = gateway.gateway.kernel().activity.list({ kind: 'action', outcome: 'ok' }).map(({ action, target }) => `${action} ${target}`)
+  const [deleted] = gateway.gateway.kernel().activity.list({ action: 'settings.update', outcome: 'ok' })
+  t.match(deleted!.before, { aliases: { mine: 'agent' } }, 'what it led to is kept')
   t.strictSame(done, ['model.delete qwen3-4b', 'settings.update svc.toml', 'settings.update svc.toml', 'settings.update svc.toml'])
 })
 
