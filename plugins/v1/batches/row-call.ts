@@ -25,8 +25,8 @@ const LONGEST_PAUSE_MS = 60_000
 
 /**
  * One request of a batch, asked at the gateway's own door, so that it is answered as any client's is: translated, priced,
- * counted, cancelled. What passes by itself is tried again, a few times. Rejects when no answer came, or with the signal's
- * reason.
+ * counted, cancelled. What passes by itself is tried again, a few times; a gateway that takes no connections is stopping, which
+ * is no failure of the row. Rejects when no answer came, or with the signal's reason.
  */
 export async function askRow (clock: Clock, row: RowRequest, signal: AbortSignal): Promise<RowAnswer> {
   for (let attempt = 1; ; attempt++) {
@@ -38,6 +38,11 @@ export async function askRow (clock: Clock, row: RowRequest, signal: AbortSignal
     } catch (error) {
       signal.throwIfAborted()
       failure = error
+      if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
+        attempt = 0
+        await pause(clock, FIRST_PAUSE_MS, signal)
+        continue
+      }
     }
     const again = answer === null || mayPass(answer.head)
     const busy = answer?.head.statusCode === 503 || answer?.head.statusCode === 429

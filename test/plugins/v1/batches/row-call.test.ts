@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createFakeEngine, FakeClock, settle, type EngineScript } from '../../../../kernel/testing/index.js'
 import { askRow } from '../../../../plugins/v1/batches/row-call.js'
+import { freePort } from '../../../ports.js'
 import { until } from '../../../wire/wire-gateway.js'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -41,4 +42,36 @@ t.test('what passes by itself is asked again, and what stays is not', async t =>
   t.match(gateway.requests[0]!.headers, { 'x-svc-priority': 'low', 'x-svc-agent': 'pi', 'x-request-id': 'batch_req_a_1' })
   await settle()
   t.equal(clock.pending, 0)
+})
+
+t.test('a gateway that takes no connections while it stops or starts costs a row none of its tries', async t => {
+  const port = await freePort()
+  const clock = new FakeClock()
+  const row = { baseUrl: `http://127.0.0.1:${port}`, path: '/v1/embeddings', body: {}, requestId: 'batch_req_a_1', agent: null }
+  let isOver = false
+  const over = (): void => { isOver = true }
+  const waits = async (): Promise<void> => {
+    await until(() => isOver || clock.pending > 0, 'it waits')
+    t.notOk(isOver)
+  }
+  const left = new AbortController()
+  const leaving = askRow(clock, row, left.signal)
+  leaving.then(over, over)
+  for (let n = 0; n < 12; n++) {
+    await waits()
+    await clock.advance(60_000)
+  }
+  await waits()
+  left.abort(new Error('the gateway stops'))
+  await t.rejects(leaving, { message: 'the gateway stops' })
+
+  isOver = false
+  const answered = askRow(clock, row, new AbortController().signal)
+  answered.then(over, over)
+  await waits()
+  const gateway = await createFakeEngine(port)
+  t.teardown(() => gateway.close())
+  gateway.answer(() => answer(200))
+  await clock.advance(60_000)
+  t.match(await answered, { status: 200 })
 })
