@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events'
-import { unlink } from 'node:fs/promises'
+import { stat, unlink } from 'node:fs/promises'
 import { messageOf, shownMessage, type Clock, type SurfaceName } from 'svc-gateway/plugin'
 import { createHash } from 'node:crypto'
 import type { FileStore } from '../files/ref.js'
 import { BatchInput, parseRow, type InputLine, type InputRow } from './input.js'
-import type { BatchEndpoint, BatchRecord } from './record.js'
+import type { BatchEndpoint, BatchRecord, InputProblem } from './record.js'
 import { BatchResults, rowId, type RowResult } from './results.js'
 import { askRow } from './row-call.js'
 import type { SlotTurns } from './slot-turns.js'
@@ -76,13 +76,16 @@ export class BatchRun {
   /** False for a file that cannot be run. */
   async #work (): Promise<boolean> {
     const { id, endpoint } = this.#record
-    const input = await BatchInput.open(this.#paths.input, this.#stop)
+    const input = await BatchInput.open(this.#paths.input, this.#stop).catch(whenMissing)
+    if (input === null) {
+      await this.#fail([{ code: 'input_missing', line: null, message: 'the bytes of the file are gone from the disk', param: null }])
+      return false
+    }
     try {
       if (this.#record.status === 'validating') {
         const problems = await input.problems(endpoint, this.#stop)
         if (problems.length > 0) {
-          await this.#clear()
-          this.#change({ status: 'failed', failedAt: this.#now(), problems })
+          await this.#fail(problems)
           return false
         }
         if (!this.#isCancelled()) this.#change({ status: 'in_progress', inProgressAt: this.#now(), total: input.lines.length })
@@ -184,22 +187,28 @@ export class BatchRun {
     const made = async (kind: 'output' | 'error', path: string, rows: number): Promise<string | null> => {
       if (rows === 0) return null
       const file = { id: madeId(id, kind), filename: `${id}_${kind}.jsonl`, purpose: 'batch_output', expiresAfterS: outputExpiresS }
-      return (await this.#deps.files.take(path, file)).id
+      // what is not there any more was taken over before a crash; it may have been deleted since then
+      if (await stat(path).catch(whenMissing) !== null) await this.#deps.files.take(path, file)
+      return file.id
     }
     const outputFileId = await made('output', this.#paths.output, completed)
     const errorFileId = await made('error', this.#paths.errors, failed)
-    await this.#clear()
     const now = this.#now()
     const end = cancellingAt !== null
       ? { status: 'cancelled', cancelledAt: now } as const
       : expiredAt !== null ? { status: 'expired' } as const : { status: 'completed', completedAt: now } as const
     this.#change({ ...end, outputFileId, errorFileId })
+    await this.#clear()
   }
 
+  async #fail (problems: readonly InputProblem[]): Promise<void> {
+    this.#change({ status: 'failed', failedAt: this.#now(), problems })
+    await this.#clear()
+  }
+
+  /** After the record says that the batch is over, which needs them no more: what a crash leaves is cleared up at the start. */
   async #clear (): Promise<void> {
-    await Promise.all(Object.values(this.#paths).map((path: string) => unlink(path).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    })))
+    await Promise.all(Object.values(this.#paths).map((path: string) => unlink(path).catch(whenMissing)))
   }
 
   /** Ends the rows when the time of the batch is over. Returns what stops the timer. */
@@ -240,6 +249,11 @@ const NO_STREAM = {
   error: {
     code: 'validation.invalid', message: '`stream` is not for batches: leave it out', type: 'invalid_request_error', param: 'stream'
   }
+}
+
+function whenMissing (error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  return null
 }
 
 /** The same for the same batch, so that a file is made once. */

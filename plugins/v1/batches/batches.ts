@@ -3,6 +3,7 @@ import { copyFile, link, mkdir, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, pause, type Logger, type PluginTable } from 'svc-gateway/plugin'
 import { BatchRun, type BatchPaths, type RunDeps } from './batch-run.js'
+import type { StoredFile } from '../files/ref.js'
 import { batchesError } from './errors.js'
 import { isOver, type BatchRecord } from './record.js'
 import type { BatchBody } from './schemas.js'
@@ -30,6 +31,8 @@ export class Batches {
   readonly #runs = new Map<string, BatchRun>()
   readonly #working = new Set<Promise<void>>()
   readonly #stop = new AbortController()
+  /** Those whose bytes are not there yet. */
+  #making = 0
 
   constructor (deps: BatchesDeps) {
     this.#deps = deps
@@ -69,12 +72,14 @@ export class Batches {
   async create (body: BatchBody, agent: string | null): Promise<BatchRecord> {
     const { files, clock, table } = this.#deps
     const file = files.get(body.input_file_id)
-    if (this.#open().length >= MOST_WAITING) {
+    if (this.#open().length + this.#making >= MOST_WAITING) {
       throw batchesError('batches.too_many', `${MOST_WAITING} batches are not over yet; send this one again when some are`, { details: { retry_after_s: 60 } })
     }
     const now = Math.floor(clock.now() / 1000)
+    const id = `batch_${randomBytes(12).toString('hex')}`
+    await this.#keepInput(file, this.#paths({ id }).input)
     const record: BatchRecord = {
-      id: `batch_${randomBytes(12).toString('hex')}`,
+      id,
       seq: ([...this.#records.values()].at(-1)?.seq ?? 0) + 1,
       endpoint: body.endpoint,
       inputFileId: file.id,
@@ -100,19 +105,28 @@ export class Batches {
       cancellingAt: null,
       cancelledAt: null
     }
-    this.#records.set(record.id, record)
-    const { input } = this.#paths(record)
-    try {
-      // the bytes stay, whatever becomes of the file; where a second name is not to be had, a copy
-      await link(files.path(file), input).catch(() => copyFile(files.path(file), input))
-      table.set(record.id, record)
-    } catch (error) {
-      this.#records.delete(record.id)
-      throw error
-    }
+    table.set(id, record)
+    this.#records.set(id, record)
     this.#forget()
     this.#startNext()
-    return record
+    return this.get(id)
+  }
+
+  /** The bytes stay, whatever becomes of the file; where a second name is not to be had, a copy. */
+  async #keepInput (file: StoredFile, input: string): Promise<void> {
+    const { files } = this.#deps
+    this.#making++
+    try {
+      await link(files.path(file), input).catch(() => copyFile(files.path(file), input))
+    } catch (error) {
+      await unlink(input).catch(() => {
+        // it was not begun
+      })
+      files.get(file.id) // deleted meanwhile: that is what is said
+      throw error
+    } finally {
+      this.#making--
+    }
   }
 
   /** Throws `batches.finished`. */
@@ -123,6 +137,7 @@ export class Batches {
     const run = this.#runs.get(id)
     if (run === undefined) this.#keep(id, { status: 'cancelling', cancellingAt: Math.floor(this.#deps.clock.now() / 1000) }, true)
     else run.cancel()
+    this.#startNext()
     return this.get(id)
   }
 
@@ -132,8 +147,10 @@ export class Batches {
 
   #startNext (): void {
     for (const record of this.#open()) {
-      if (this.#runs.size >= this.#deps.active || this.#stop.signal.aborted) return
-      if (this.#runs.has(record.id)) continue
+      if (this.#stop.signal.aborted) return
+      // a cancelled one asks nothing, so it waits for no turn
+      const waits = this.#runs.size >= this.#deps.active && record.cancellingAt === null
+      if (waits || this.#runs.has(record.id)) continue
       const tell = (change: Partial<BatchRecord>, isKept: boolean): void => this.#keep(record.id, change, isKept)
       const run = new BatchRun(this.#deps, record, this.#paths(record), tell, this.#stop.signal)
       this.#runs.set(record.id, run)
@@ -162,7 +179,7 @@ export class Batches {
     if (isKept) this.#deps.table.set(id, record)
   }
 
-  #paths ({ id }: BatchRecord): BatchPaths {
+  #paths ({ id }: Pick<BatchRecord, 'id'>): BatchPaths {
     const path = (kind: string): string => join(this.#deps.folder, `${id}.${kind}`)
     return { input: path('input'), output: path('output'), errors: path('errors') }
   }

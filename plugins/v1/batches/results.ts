@@ -66,7 +66,7 @@ export class BatchResults {
   async #write (handle: FileHandle, results: readonly RowResult[]): Promise<void> {
     if (results.length === 0) return
     const lines = results.map(({ line, customId, response, error }) =>
-      `${JSON.stringify({ id: rowId(this.#batch, line), custom_id: customId, response, error })}\n`)
+      `${inOneLine(JSON.stringify({ id: rowId(this.#batch, line), custom_id: customId, response, error }))}\n`)
     const bytes = Buffer.from(lines.join(''))
     await handle.appendFile(bytes)
     await handle.datasync()
@@ -80,6 +80,11 @@ export class BatchResults {
       await this.#errors.close()
     })
   }
+}
+
+/** JSON without the characters that readers of lines take for the end of one besides the line feed. */
+function inOneLine (json: string): string {
+  return json.replace(/[\u0085\u2028\u2029]/g, end => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** The id of a row, which engines see as that of its request. */

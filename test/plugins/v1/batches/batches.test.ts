@@ -133,3 +133,19 @@ t.test('a cancelled batch keeps what was answered, and its engine works no furth
   t.strictSame((await rowsOf(client, done.error_file_id)).map(({ error }) => error!.code), ['batch_cancelled', 'batch_cancelled', 'batch_cancelled'])
   await until(() => runtime.engine('agent').active === 0, 'the engine is free')
 })
+
+t.test('a batch that waits for its turn is cancelled at once', async t => {
+  const { client, slots } = await batchGateway(t, {
+    pluginConfig: { 'v1-batches': { active: 1 } },
+    onStart: ({ engine }) => engine.answer(() => ({ headAfterMs: Infinity }))
+  })
+  const first = await startBatch(client, linesOf(CHAT, ask('hang')))
+  await until(() => slots.status('agent').inFlight > 0, 'a row is with the slot')
+  const second = await startBatch(client, linesOf(CHAT, ask('never'), ask('never')))
+  t.equal(second.status, 'validating')
+  await client.batches.cancel(second.id)
+  t.match(await batchUntil(client, second.id, isOver), { status: 'cancelled', request_counts: { completed: 0, failed: 2 } })
+  t.match(await client.batches.retrieve(first.id), { status: 'in_progress' })
+  await client.batches.cancel(first.id)
+  await batchUntil(client, first.id, isOver)
+})

@@ -1,8 +1,10 @@
-import { mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { chatAnswer, FakeClock } from '../../../../kernel/testing/index.js'
+import { Batches } from '../../../../plugins/v1/batches/batches.js'
 import { BatchRun } from '../../../../plugins/v1/batches/batch-run.js'
 import type { BatchRecord } from '../../../../plugins/v1/batches/record.js'
 import { BatchResults } from '../../../../plugins/v1/batches/results.js'
@@ -65,17 +67,29 @@ t.test('results that were cut off anywhere are read as far as they are whole', a
   }
 })
 
-t.test('a batch whose time is over asks nothing more, and says so of each row', async t => {
+t.test('a result is one line for every reader of lines', async t => {
   const path = await folder(t)
+  const body = 'a\u0085b\u2028c\u2029d'
+  const results = await BatchResults.open('batch_0a', join(path, 'o'), join(path, 'e'))
+  await results.add([{ line: 1, customId: body, response: { status_code: 200, request_id: 'r', body }, error: null }])
+  await results.close()
+  const text = await readFile(join(path, 'o'), 'utf8')
+  t.notMatch(text, /[\u0085\u2028\u2029]/)
+  t.match(JSON.parse(text), { custom_id: body, response: { body } })
+})
+
+interface RunOf { readonly run: BatchRun, readonly taken: string[], readonly changes: Array<Partial<BatchRecord>> }
+
+/** A run whose files are in a folder, and what comes of it. */
+function runOf (path: string, given: Partial<BatchRecord>, onChange: (change: Partial<BatchRecord>) => void = () => {}): RunOf {
   const paths = { input: join(path, 'i'), output: join(path, 'o'), errors: join(path, 'e') }
-  await writeFile(paths.input, linesOf(CHAT, { model: 'far' }, { model: 'far' }))
   const clock = new FakeClock()
   const taken: string[] = []
+  const changes: Array<Partial<BatchRecord>> = []
   const record = {
     id: 'batch_0b', endpoint: CHAT, status: 'validating', isWritten: false, total: 0, cancellingAt: null, expiredAt: null, agent: null, outputExpiresS: 3600,
-    expiresAt: Math.floor(clock.now() / 1000) - 1
+    expiresAt: Math.floor(clock.now() / 1000) - 1, ...given
   } as unknown as BatchRecord
-  let now = record
   const run = new BatchRun({
     clock,
     parallel: 2,
@@ -89,8 +103,71 @@ t.test('a batch whose time is over asks nothing more, and says so of each row', 
         return { id } as never
       }
     }
-  }, record, paths, change => { now = { ...now, ...change } }, new AbortController().signal)
+  }, record, paths, change => {
+    changes.push(change)
+    onChange(change)
+  }, new AbortController().signal)
+  return { run, taken, changes }
+}
+
+t.test('a crash between any two steps of the end leaves something to end with', async t => {
+  const path = await folder(t)
+  await t.test('a file that cannot be run is there until the record says so', async t => {
+    await writeFile(join(path, 'i'), 'x')
+    const there: boolean[] = []
+    const { run } = runOf(path, {}, ({ status }) => { if (status === 'failed') there.push(existsSync(join(path, 'i'))) })
+    await run.run()
+    t.strictSame([there, existsSync(join(path, 'i'))], [[true], false])
+  })
+  await t.test('one whose bytes are gone fails instead of being tried for ever', async t => {
+    const { run, changes } = runOf(path, { status: 'in_progress' })
+    await run.run()
+    t.match(changes.at(-1), { status: 'failed', failedAt: Number, problems: [{ code: 'input_missing', line: null }] })
+  })
+  await t.test('results that were taken over, and deleted since, are not looked for', async t => {
+    await writeFile(join(path, 'e'), 'errors')
+    const { run, taken, changes } = runOf(path, { status: 'finalizing', isWritten: true, completed: 1, failed: 1 })
+    await run.run()
+    t.strictSame(taken, ['errors'])
+    t.match(changes.at(-1), { status: 'completed', outputFileId: /^file-/, errorFileId: /^file-/ })
+  })
+})
+
+t.test('a batch whose time is over asks nothing more, and says so of each row', async t => {
+  const path = await folder(t)
+  await writeFile(join(path, 'i'), linesOf(CHAT, { model: 'far' }, { model: 'far' }))
+  const { run, taken, changes } = runOf(path, {})
   await run.run()
+  const now = Object.assign({}, ...changes) as BatchRecord
   t.match(now, { status: 'expired', completed: 0, failed: 2, outputFileId: null, errorFileId: /^file-[0-9a-f]{24}$/, expiredAt: Number })
   t.strictSame(taken[0]!.trimEnd().split('\n').map(line => (JSON.parse(line) as { error: { code: string } }).error.code), ['batch_expired', 'batch_expired'])
+})
+
+t.test('a batch of a file that is deleted meanwhile is refused, and nothing of it stays', async t => {
+  const path = await folder(t)
+  const gone = Object.assign(new Error('no such file'), { code: 'files.not_found' })
+  let looks = 0
+  const kept: string[] = []
+  const batches = new Batches({
+    clock: new FakeClock(),
+    parallel: 1,
+    active: 1,
+    baseUrl: () => '',
+    folder: join(path, 'work'),
+    log: { error: () => {} } as never,
+    turns: new SlotTurns({ clock: new FakeClock(), dispatch: { target: () => null }, slots: { status: () => { throw gone } } }),
+    table: { get: () => {}, set: id => { kept.push(id) }, delete: () => false, keys: () => [] },
+    files: {
+      get: id => {
+        if (looks++ > 0) throw gone
+        return { id } as never
+      },
+      path: () => join(path, 'nowhere'),
+      take: () => Promise.reject(gone)
+    }
+  })
+  await batches.load()
+  const body = { input_file_id: 'file-a', endpoint: CHAT, completion_window: '24h' } as const
+  await t.rejects(batches.create(body, null), { code: 'files.not_found' })
+  t.strictSame([batches.list(), kept, await readdir(join(path, 'work'))], [[], [], []])
 })
