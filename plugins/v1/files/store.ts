@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
+import { copyFile, link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, SerialQueue, type Clock, type Logger, type PluginTable } from 'svc-gateway/plugin'
 import { filesError } from './errors.js'
@@ -111,9 +111,8 @@ export class Store implements FileStore {
       const { size } = await stat(path)
       // under both names until it is in the table: what is in the folder alone is cleared up at the start
       const own = join(this.#deps.folder, id)
-      await link(path, own).catch((error: unknown) => {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      })
+      await this.#unlink(id) // what a failure left
+      await link(path, own).catch(() => copyFile(path, own)) // where a second name is not to be had
       const file = this.#keep({ id, ...words, bytes: size })
       await unlink(path)
       return file

@@ -1,4 +1,4 @@
-import { readdir, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toFile } from 'openai'
 import t from 'tap'
@@ -79,7 +79,9 @@ t.test('a file is gone when its time is over, from the list at once and from the
   await store.load(gone.signal)
   const { id } = await store.add({ filename: 'a', purpose: 'batch', bytes: Buffer.from('x'), expiresAfterS: 3600 })
   const made = { id: 'file-made', filename: 'b', purpose: 'batch_output', expiresAfterS: null }
+  await writeFile(join(folder, 'files', 'file-made'), 'half of what a failure left')
   const kept = await store.take(join(folder, 'made'), made)
+  t.equal(await readFile(store.path(kept), 'utf8'), 'x')
   t.same(await store.take(join(folder, 'made'), made), kept, 'taken once')
   clock.setWall(clock.now() + 3600_000)
   t.strictSame(store.list().map(file => file.id), ['file-made'])
