@@ -88,9 +88,10 @@ function firstProblem ({ issues: [first] }: z.ZodError): Error {
 interface ReadPicture { readonly bytes: Buffer, readonly head: PictureHead }
 
 function picture (field: string, { bytes }: FormPart): ReadPicture {
+  if (bytes.length > MAX_PICTURE_BYTES) throw wrongField(field, `is larger than ${MAX_PICTURE_BYTES / 1024 / 1024} MiB`)
   const head = pictureHead(bytes)
   if (head === null) throw wrongField(field, 'must be a PNG, JPEG or WebP')
-  if (bytes.length > MAX_PICTURE_BYTES) throw wrongField(field, `is larger than ${MAX_PICTURE_BYTES / 1024 / 1024} MiB`)
+  if (head.moves) throw wrongField(field, 'is an animation: send one picture of it')
   if (head.width === 0 || head.height === 0 || head.width * head.height > MAX_PICTURE_PIXELS) {
     throw wrongField(field, `has ${head.width}x${head.height} pixels; it may have ${MAX_PICTURE_PIXELS / 1024 / 1024} million of them`)
   }

@@ -5,6 +5,8 @@ export interface PictureHead {
   readonly height: number
   /** Whether it has a channel for transparency. */
   readonly alpha: boolean
+  /** Whether it has more pictures than one, each of which takes the room of the first. */
+  readonly moves: boolean
 }
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
@@ -27,16 +29,22 @@ function pngHead (png: Buffer): PictureHead | null {
   if (png.toString('latin1', 12, 16) !== 'IHDR') return null
   const kind = png.readUInt8(25)
   return {
-    format: 'png', width: png.readUInt32BE(16), height: png.readUInt32BE(20), alpha: kind === 4 || kind === 6 || hasTransparency(png)
+    format: 'png',
+    width: png.readUInt32BE(16),
+    height: png.readUInt32BE(20),
+    // palettes and plain colours say what is transparent in a chunk of its own
+    alpha: kind === 4 || kind === 6 || hasChunk(png, 'tRNS'),
+    moves: hasChunk(png, 'acTL')
   }
 }
 
-/** Palettes and plain colours say what is transparent in a chunk of its own, in front of the picture. */
-function hasTransparency (png: Buffer): boolean {
+/** Whether a chunk stands in front of the picture. */
+function hasChunk (png: Buffer, name: string): boolean {
+  const [wanted, picture] = [name, 'IDAT'].map(word => Buffer.from(word, 'latin1').readUInt32BE())
   for (let at = PNG.length; at + 8 <= png.length;) {
-    const type = png.toString('latin1', at + 4, at + 8)
-    if (type === 'tRNS') return true
-    if (type === 'IDAT') return false
+    const type = png.readUInt32BE(at + 4)
+    if (type === wanted) return true
+    if (type === picture) return false
     at += 12 + png.readUInt32BE(at)
   }
   return false
@@ -55,7 +63,7 @@ function jpegHead (jpeg: Buffer): PictureHead | null {
       if (length < 2) return null
       if (isFrame(marker)) {
         const [height, width] = [jpeg.readUInt16BE(at + 5), jpeg.readUInt16BE(at + 7)]
-        return { format: 'jpeg', width: isTurned ? height : width, height: isTurned ? width : height, alpha: false }
+        return { format: 'jpeg', width: isTurned ? height : width, height: isTurned ? width : height, alpha: false, moves: false }
       }
       // the picture itself begins
       if (marker === 0xda) return null
@@ -86,13 +94,18 @@ function liesOnItsSide (exif: Buffer): boolean {
 
 function webpHead (webp: Buffer): PictureHead | null {
   switch (webp.toString('latin1', 12, 16)) {
-    case 'VP8X': return {
-      format: 'webp', width: webp.readUIntLE(24, 3) + 1, height: webp.readUIntLE(27, 3) + 1, alpha: (webp.readUInt8(20) & 0x10) !== 0
+    case 'VP8X': {
+      const flags = webp.readUInt8(20)
+      const [width, height] = [webp.readUIntLE(24, 3) + 1, webp.readUIntLE(27, 3) + 1]
+      return { format: 'webp', width, height, alpha: (flags & 0x10) !== 0, moves: (flags & 0x02) !== 0 }
     }
-    case 'VP8 ': return { format: 'webp', width: webp.readUInt16LE(26) & 0x3fff, height: webp.readUInt16LE(28) & 0x3fff, alpha: false }
+    case 'VP8 ': {
+      const [width, height] = [webp.readUInt16LE(26) & 0x3fff, webp.readUInt16LE(28) & 0x3fff]
+      return { format: 'webp', width, height, alpha: false, moves: false }
+    }
     case 'VP8L': {
       const bits = webp.readUInt32LE(21)
-      return { format: 'webp', width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1, alpha: (bits & 0x10000000) !== 0 }
+      return { format: 'webp', width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1, alpha: (bits & 0x10000000) !== 0, moves: false }
     }
     default: return null
   }

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import OpenAI, { APIUserAbortError, toFile, type APIError, type Uploadable } from 'openai'
 import t from 'tap'
-import { decodePng, encodePng, type Picture } from '../../providers/imagegen/fake/png.js'
+import { chunk, decodePng, encodePng, type Picture } from '../../providers/imagegen/fake/png.js'
 import { imageGateway } from '../../providers/imagegen/image-gateway.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import images from '../../../../plugins/api/images/index.js'
@@ -90,6 +90,7 @@ t.test('the openai client changes images', async t => {
     const image = encodePng(plain(64, 64))
     const good: Readonly<Record<string, string | Buffer>> = { model: 'sdxl-turbo', prompt: 'x', image }
     const wrongSize = Buffer.concat([image.subarray(0, 16), Buffer.from('ffffffffffffffff', 'hex'), image.subarray(24)])
+    const moving = Buffer.concat([image.subarray(0, 33), chunk('acTL', Buffer.from([0, 0, 0x10, 0, 0, 0, 0, 0])), image.subarray(33)])
     const cases: ReadonlyArray<readonly [what: Fields, status: number, code: string, param: string, path?: string]> = [
       [{ model: undefined }, 400, 'request.missing_model', 'model'],
       [{ prompt: ' ' }, 422, 'image.prompt_required', 'prompt'],
@@ -97,6 +98,7 @@ t.test('the openai client changes images', async t => {
       [{ image: Buffer.from('GIF89a') }, 400, 'validation.invalid', 'image'],
       [{ image: image.subarray(0, 20) }, 400, 'validation.invalid', 'image'],
       [{ image: wrongSize }, 400, 'validation.invalid', 'image'],
+      [{ image: moving }, 400, 'validation.invalid', 'image'],
       [{ 'image[]': image }, 400, 'validation.invalid', 'image'],
       [{ mask: image }, 400, 'validation.invalid', 'mask'],
       [{ mask: encodePng(halfOpen(64, 32)) }, 400, 'validation.invalid', 'mask'],

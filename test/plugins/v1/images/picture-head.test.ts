@@ -55,8 +55,11 @@ t.test('the head of a picture says its format, its size as it is shown, and whet
     ['with more to it', webp('VP8X', size), 'webp', 300, 200, true]
   ]
   for (const [what, bytes, format, width, height, alpha] of cases) {
-    t.strictSame(pictureHead(bytes), { format, width, height, alpha }, what)
+    t.strictSame(pictureHead(bytes), { format, width, height, alpha, moves: false }, what)
   }
+  const frames = chunk('acTL', Buffer.from([0, 0, 0x10, 0, 0, 0, 0, 0]))
+  const moving = [Buffer.concat([opaque.subarray(0, 33), frames, opaque.subarray(33)]), webp('VP8X', Buffer.from([2, ...size.subarray(1)]))]
+  for (const bytes of moving) t.match(pictureHead(bytes), { moves: true, alpha: false }, 'one of many pictures')
 })
 
 t.test('what is cut off or no picture has no head, wherever it ends', async t => {
