@@ -317,6 +317,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/api/stacks/stack-runner.ts': 'stored',
   'plugins/dialects/ollama/answer.ts': 'shown',
   'plugins/dialects/ollama/library-routes.ts': 'shown',
+  'plugins/providers/imagegen/outputs.ts': 'compared',
   'plugins/providers/imagegen/render.ts': 'shown',
   'plugins/providers/llm-server/embedded/log.ts': 'shown',
   'plugins/providers/llm-server/embedded/status-routes.ts': 'shown',

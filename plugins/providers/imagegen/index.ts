@@ -8,7 +8,7 @@ import { ComfyUi } from './engine-api.js'
 import { comfyuiError, imageError } from './errors.js'
 import { imageEngine } from './image-engine.js'
 import { argvSegments, baseFolders, comfyFlags, containerSpec, processCandidates, type EngineHome } from './launch.js'
-import { pruneOutputs } from './outputs.js'
+import { pruneInputs, pruneOutputs } from './outputs.js'
 import { imageEngineRef } from './ref.js'
 import { render } from './render.js'
 import { RunBoard } from './run-board.js'
@@ -115,6 +115,7 @@ export default definePlugin({
         if (isNew) void tracked(makeFolders())
       })
       await makeFolders()
+      void tracked(pruneInputs(join(dataRoot, 'input'), clock))
     })
     // requests that were cut off still have prompts to take out of the engine's queue
     ctx.onStop(async () => {

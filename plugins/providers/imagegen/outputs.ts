@@ -1,3 +1,4 @@
+import type { Clock } from 'svc-gateway/plugin'
 import { readdir, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -5,6 +6,27 @@ import { join } from 'node:path'
 const KEPT = 100
 /** Names that only this gateway's prompts have (`render.ts`). */
 const OURS = /^svc-[0-9a-f]{12}_\d+_\.png$/
+
+/** What a request gave the engine (`input-pictures.ts`), which takes it away again unless its gateway is killed. */
+const OUR_INPUTS = /^svc-[0-9a-f]{12}-(image|mask)\.(png|jpeg|webp)$/
+const NEEDED_MS = 24 * 3600_000
+
+/**
+ * Removes pictures that killed gateways left with the engine, when they are a day old: another gateway may use the folder. Never
+ * rejects.
+ */
+export async function pruneInputs (folder: string, clock: Clock): Promise<void> {
+  const names = await readdir(folder).catch(() => [])
+  for (const name of names) {
+    if (!OUR_INPUTS.test(name)) continue
+    const path = join(folder, name)
+    await stat(path).then(async ({ mtimeMs }) => {
+      if (clock.now() - mtimeMs > NEEDED_MS) await unlink(path)
+    }).catch(() => {
+      // a foreign file, or gone meanwhile
+    })
+  }
+}
 
 /**
  * Removes the oldest of the images that the engine saved for this gateway: their requests have been answered. Never

@@ -2,12 +2,13 @@ import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { hardwareSchema, slotConfigSchema, type Device, type EngineProvider, type LaunchSpecInput } from '../../../../kernel/contract/index.js'
+import { FakeClock } from '../../../../kernel/testing/index.js'
 import { pluginConformance } from '../../../../kernel/testing/plugin-conformance.js'
 import { providerConformance } from '../../../../kernel/testing/provider-conformance.js'
 import { imagesOf } from '../../../../plugins/providers/imagegen/curated.js'
 import { promptRefused, runFailed } from '../../../../plugins/providers/imagegen/engine-errors.js'
 import plugin from '../../../../plugins/providers/imagegen/index.js'
-import { pruneOutputs } from '../../../../plugins/providers/imagegen/outputs.js'
+import { pruneInputs, pruneOutputs } from '../../../../plugins/providers/imagegen/outputs.js'
 import { graphParams, parseRequest } from '../../../../plugins/providers/imagegen/request.js'
 import { fillGraph, parseWorkflow, shippedWorkflow, workflowNames } from '../../../../plugins/providers/imagegen/workflow.js'
 import { curatedMedia } from '../../../../plugins/services/library/curated-media.js'
@@ -168,4 +169,19 @@ t.test('the engine keeps as many of its own copies as one looks at', async t => 
   t.strictSame(readdirSync(folder).filter(file => file.endsWith('_00001_.png') && file.startsWith('svc')).sort(), [3, 4, 5, 6, 7].map(name))
   t.equal(readdirSync(folder).length, 8, 'what is not ours stays')
   await pruneOutputs(join(folder, 'nowhere'))
+})
+
+t.test('pictures that a killed gateway left with the engine go after a day', async t => {
+  const folder = join(t.testdir({}), 'input')
+  mkdirSync(folder)
+  const clock = new FakeClock()
+  const [old, fresh] = [clock.now() / 1000 - 90_000, clock.now() / 1000 - 3600]
+  const files = [['svc-0123456789ab-image.png', old], ['svc-0123456789ab-mask.webp', old], ['svc-ba9876543210-image.jpeg', fresh], ['holiday.png', old]] as const
+  for (const [name, at] of files) {
+    writeFileSync(join(folder, name), 'x')
+    utimesSync(join(folder, name), at, at)
+  }
+  await pruneInputs(folder, clock)
+  t.strictSame(readdirSync(folder).toSorted(), ['holiday.png', 'svc-ba9876543210-image.jpeg'])
+  await pruneInputs(join(folder, 'nowhere'), clock)
 })
