@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { svcError, type AdaptedAnswer, type Clock, type DispatchService, type Otherwise, type OtherwiseRequest } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
-import { bodyObject, countOf, EventData, given, isObject, malformed, stringIn, textOr, type Json } from '../over-chat/ref.js'
+import { bodyObject, countOf, EventData, given, isObject, malformed, refusalHeaders, stringIn, textOr, type Json } from '../over-chat/ref.js'
 
 /** How the answer is worded: a legacy text completion, or a chat completion as `/v1/fim/completions` has it. */
 export type FimFormat = 'text' | 'chat'
@@ -55,7 +55,7 @@ async function ask (
   const answer = await dispatch.call({
     surface: 'infill', path: '/infill', body: Buffer.from(JSON.stringify(body)), requestId, origin, priority: 'normal', signal
   })
-  if (answer.status !== 200) return { status: answer.status, headers: { 'content-type': 'application/json' }, body: answer.body }
+  if (answer.status !== 200) return { status: answer.status, headers: refusalHeaders(answer.headers), body: answer.body }
   const words = new FimWords(format, model, Math.floor(clock.now() / 1000))
   if (stream && answer.headers['content-type']?.startsWith(SSE) === true) {
     return { status: 200, headers: { 'content-type': SSE }, body: events(answer.body, words) }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { svcError, type DispatchService, type Otherwise } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
-import { bodyObject, isObject, textOr, type Json } from '../over-chat/ref.js'
+import { bodyObject, isObject, refusalHeaders, textOr, type Json } from '../over-chat/ref.js'
 import { moderationsError } from './errors.js'
 
 const LONGEST_ANSWER_BYTES = 1024 * 1024
@@ -44,7 +44,8 @@ export function moderationOverChat (dispatch: DispatchService): Otherwise {
             const answer = await dispatch.call({
               surface: 'chat', path: '/chat/completions', body: Buffer.from(JSON.stringify(chat)), requestId, origin, signal
             })
-            if (answer.status !== 200) return { status: answer.status, headers: { 'content-type': 'application/json' }, body: answer.body }
+            const { status, headers } = answer
+            if (status !== 200) return { status, headers: refusalHeaders(headers), body: answer.body }
             results.push(verdictOf(said(await readAll(answer, LONGEST_ANSWER_BYTES)), name))
           }
           const whole = { id: `modr-${randomUUID().replaceAll('-', '')}`, model: name, results }

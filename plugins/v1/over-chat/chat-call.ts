@@ -92,7 +92,8 @@ async function* events (
   if (text !== '') yield Buffer.from(text)
 }
 
-function refusalHeaders ({ 'content-type': type, 'retry-after': after }: Readonly<Record<string, string>>): Record<string, string> {
+/** What a client needs of the headers of a refusal: its type, and when to ask again. */
+export function refusalHeaders ({ 'content-type': type, 'retry-after': after }: Readonly<Record<string, string>>): Record<string, string> {
   return { ...type === undefined ? {} : { 'content-type': type }, ...after === undefined ? {} : { 'retry-after': after } }
 }
 

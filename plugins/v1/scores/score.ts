@@ -26,8 +26,10 @@ export function scoresOverRerank (dispatch: DispatchService, clock: Clock): Othe
           for (const { query, documents } of questions) {
             const answer = await rerank(dispatch, { model, query, documents }, { requestId, origin, signal })
             if ('refused' in answer) return answer.refused
-            const found = new Array<number>(documents.length).fill(0)
+            const found = new Array<number>(documents.length)
             for (const { index, relevance_score: score } of answer.reranked.results) found[index] = score
+            // any number would be a lie: rerankers differ in what is a bad score
+            if (found.includes(undefined!)) throw svcError('dispatch.upstream_failed', 'the reranker left out documents')
             scores.push(...found)
             tokens += answer.reranked.usage?.total_tokens ?? 0
           }

@@ -1,5 +1,6 @@
 import { svcError, type AdaptedAnswer, type CallAnswer, type DispatchService, type PluginCall } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
+import { refusalHeaders } from '../over-chat/ref.js'
 
 const LONGEST_ANSWER_BYTES = 256 * 1024 * 1024
 
@@ -24,7 +25,7 @@ export async function askVectors (
   const body = { model, input: texts, encoding_format: 'float', ...dimensions == null ? {} : { dimensions } }
   const answer = await dispatch.call({ ...call, surface: 'embeddings', path: '/embeddings', body: Buffer.from(JSON.stringify(body)) })
   const { status } = answer
-  if (status < 200 || status > 299) return { refusal: { status, headers: { 'content-type': 'application/json' }, body: answer.body } }
+  if (status < 200 || status > 299) return { refusal: { status, headers: refusalHeaders(answer.headers), body: answer.body } }
   return await vectorsIn(answer, texts.length)
 }
 

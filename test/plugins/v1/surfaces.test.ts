@@ -126,14 +126,20 @@ t.test('text between two others: in the words of the engine, of a completion and
 
 t.test('an engine that refuses, breaks off or fails in the middle of it is told as such', async t => {
   const half = `data: ${JSON.stringify({ content: 'half', stop: false })}\n\n`
-  const { post } = await bench(t, request => {
+  const { fetch, post } = await bench(t, request => {
     const { input_prefix: prefix } = seenBody(request)
+    if (prefix === undefined || prefix === 'busy') return { headers: { ...JSON_TYPE, 'retry-after': '7' }, chunks: ['{}'], status: 503 }
     if (prefix === 'refuse') return { ...json({ error: { code: 501, message: 'Infill is not supported by this model' } }), status: 501 }
     if (prefix === 'fail') return { headers: { 'content-type': 'text/event-stream' }, chunks: [half, 'data: {"error":{"message":"out of context"}}\n\n'] }
     return { headers: { 'content-type': 'text/event-stream' }, chunks: [half] }
   })
   const refused = await post('/v1/fim/completions', { model: 'agent', prompt: 'refuse' })
   t.match([refused.status, refused.text], [501, /Infill is not supported/])
+  for (const [path, body] of [['/v1/fim/completions', { prompt: 'busy' }], ['/v1/moderations', { input: 'x' }]] as const) {
+    const busy = await fetch(path, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ model: 'agent', ...body }) })
+    await busy.text()
+    t.strictSame([busy.status, busy.headers.get('retry-after')], [503, '7'], `${path} says when to ask again`)
+  }
   for (const [prompt, message] of [['fail', /out of context/], ['cut', /before its answer was over/]] as const) {
     const broken = await post('/v1/fim/completions', { model: 'agent', prompt, stream: true })
     t.match(broken.text, message)
@@ -197,6 +203,8 @@ t.test('ranks in Cohere\'s shape, and scores of pairs on a reranker', async t =>
     const refused = await post(path, { model: 'rank', ...body })
     t.match([refused.status, refused.json], [400, { error: { code: 'validation.invalid', param } }], `${path} ${param}`)
   }
+  upstream.play(json({ results: [{ index: 1, relevance_score: -3 }] }))
+  t.match((await post('/v1/score', { model: 'up/far', text_1: 'a', text_2: ['b', 'c'] })).json, { error: { code: 'dispatch.upstream_failed' } }, 'one that leaves something out')
   upstream.play(json({ results: [{ index: 7, relevance_score: 1 }] }))
   t.match((await post('/v2/rerank', { model: 'up/far', query: 'q', documents: ['a'] })).json, { error: { code: 'dispatch.upstream_failed' } }, 'a place that is none')
 })
