@@ -133,9 +133,11 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     if (this.#headLimitMs > 0) this.#await(this.#headLimitMs, () => new errors.HeadersTimeoutError())
   }
 
-  /** The head is waited for from the last piece of a body on that was taken. */
-  onBody (): void {
-    this.#wait?.heard()
+  /** The head is waited for while it is the other side that stands still, and not the client whose upload this is. */
+  onBody (isTheirs: boolean): void {
+    if (this.#hasHead) this.#wait?.heard()
+    else if (isTheirs) this.#wait?.goOn()
+    else this.#wait?.pause()
   }
 
   onHeaders (status: number, rawHeaders: readonly Buffer[] | readonly string[], resume: () => void): boolean {
@@ -196,6 +198,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
 
   #watchBody (resume: () => void): void {
     const wait = this.#await(this.#bodyLimitMs, () => new errors.BodyTimeoutError())
+    wait.goOn()
     this.#sink.onDrain(() => {
       wait.goOn()
       resume()

@@ -4,8 +4,8 @@ import { errors } from 'undici'
 
 /** Who is told how far a body is. */
 export interface WriterOwner {
-  /** Some of it was taken. */
-  onBody (): void
+  /** @param isTheirs the next step is the other side's: it takes no more for now, or has all of it */
+  onBody (isTheirs: boolean): void
   /** It cannot be sent whole, and nothing more is sent. */
   onBodyFailed (error: Error): void
 }
@@ -39,6 +39,7 @@ export class BodyWriter {
     body.on('error', this.#fail)
     body.on('close', this.#onClose)
     this.#socket.on('drain', this.#onDrain)
+    this.#owner.onBody(false)
     if (body.destroyed) this.#onClose()
   }
 
@@ -61,12 +62,12 @@ export class BodyWriter {
     let goesOn = socket.write(chunk)
     if (isChunk) goesOn = socket.write('\r\n', 'latin1')
     socket.uncork()
-    this.#owner.onBody()
+    this.#owner.onBody(!goesOn)
     if (!goesOn) this.#body.pause()
   }
 
   readonly #onDrain = (): void => {
-    this.#owner.onBody()
+    this.#owner.onBody(false)
     this.#body.resume()
   }
 
@@ -78,6 +79,7 @@ export class BodyWriter {
     this.#sendHead()
     if (this.#length === -1) this.#socket.write('0\r\n\r\n', 'latin1')
     this.#socket.uncork()
+    this.#owner.onBody(true)
   }
 
   readonly #onClose = (): void => this.#fail(new errors.RequestAbortedError())

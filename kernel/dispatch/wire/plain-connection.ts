@@ -9,8 +9,8 @@ import { readHead, type WireHead } from './answer-head.js'
 export interface WireReader {
   /** The connection stands; nothing has been sent yet. */
   onConnect (abort: (reason?: Error) => void): void
-  /** The other side takes what streams to it. */
-  onBody? (): void
+  /** How far what streams to the other side is. @param isTheirs the next step is the other side's, and not who sends it */
+  onBody? (isTheirs: boolean): void
   /** @param headers flat list of names and values, which other answers may have, too */
   onHeaders (status: number, headers: readonly string[], resume: () => void): unknown
   /** False pauses what comes until `resume` is called. */
@@ -118,8 +118,8 @@ export class PlainConnection implements WriterOwner {
     socket.uncork()
   }
 
-  onBody (): void {
-    this.#reader?.onBody?.()
+  onBody (isTheirs: boolean): void {
+    this.#reader?.onBody?.(isTheirs)
   }
 
   onBodyFailed (error: Error): void {

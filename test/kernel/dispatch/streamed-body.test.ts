@@ -222,7 +222,7 @@ t.test('a length that cannot be read leaves a body that streams to the general c
   }
 })
 
-t.test('the time for an answer begins anew with all that is taken of a body', async t => {
+t.test('the time for an answer is the engine\'s: a client that stands still takes none of it', async t => {
   let pieceCame: () => void = () => {}
   const { origin } = await engineOf(t, () => pieceCame())
   const clock = new FakeClock()
@@ -241,9 +241,14 @@ t.test('the time for an answer begins anew with all that is taken of a body', as
     const there = new Promise<void>(resolve => { pieceCame = resolve })
     body.write('piece')
     await there
-    await clock.advance(6_000)
+    await clock.advance(20_000)
     t.equal(isOver, false, `piece ${n}`)
   }
+  const there = new Promise<void>(resolve => { pieceCame = resolve })
+  body.end()
+  await there
+  await clock.advance(6_000)
+  t.equal(isOver, false, 'all of it')
   await clock.advance(10_000)
   t.equal(await outcome, 'dispatch.upstream_timeout')
   t.ok(body.destroyed)
