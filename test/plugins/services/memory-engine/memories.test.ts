@@ -173,7 +173,13 @@ t.test('one very large text holds no other call up, is one document, and keeps t
   await ended
   const store = openStore(path)
   t.match(store.get(`SELECT original_text AS text FROM documents WHERE document_id = 'cut'`), { text: null })
+  store.exec(`CREATE TRIGGER full BEFORE UPDATE ON documents BEGIN SELECT RAISE(FAIL, 'the disk is full'); END`)
   store.close()
+  t.match(await call('GET', 'd/memories/list?limit=1'), { status: 200 }, 'where that cannot be written the rest can be read')
+  await engine.close()
+  const free = openStore(path)
+  free.exec('DROP TRIGGER full')
+  free.close()
   const { original_text: begun } = (await call<{ original_text: string }>('GET', 'd/documents/cut')).body
   t.ok(begun.length > 0 && longText('cut', 40_000).startsWith(begun), 'an engine that starts again tells what was kept')
 })
