@@ -6,7 +6,7 @@ import { bodyObject, malformed, textOr, type Json } from '../over-chat/ref.js'
 import { echoOf, type Standing } from './chat-request.js'
 import { responsesDialect } from './dialect.js'
 import { newId } from './ids.js'
-import { continued, mayContinue, type Continued } from './kept/continued.js'
+import { continued, hasToDo, mayContinue, type Continued } from './kept/continued.js'
 import { inputItems } from './kept/items.js'
 import { Keeper, type OwnPart } from './kept/keeper.js'
 import type { KeptFile } from './kept/kept-file.js'
@@ -50,17 +50,9 @@ export class Answering {
   }
 
   async #opened (call: Call, mayStand: boolean): Promise<unknown> {
-    const { dispatch, config, open, log } = this.#deps
-    if (!mayStand) {
-      try {
-        return this.#kept(call, (await open()).store)
-      } catch (error) {
-        // an answer that cannot be kept is still an answer
-        log.error({ error: messageOf(error) }, 'a response is not kept')
-        return this.#forward(call, { keeps: false, previous: null })
-      }
-    }
-    const asked = bodyObject(call.body)
+    const { dispatch, config, open } = this.#deps
+    const asked = mayStand ? bodyObject(call.body) : {}
+    if (!hasToDo(asked)) return this.#alone(call)
     const kept = await open()
     const target = typeof asked.model === 'string' ? dispatch.target(asked.model.trim(), 'responses') : null
     const next = continued(asked, kept.store, target, config.snapshot.svc.server.v1_body_limit_bytes)
@@ -68,6 +60,17 @@ export class Answering {
     if (asked.background === true) return this.#inBackground(call, asked, next, kept)
     const own = keeps ? next.own : { ...next.own, isKept: false }
     return this.#kept(next.body === null ? call : withBody(call, next.body), kept.store, own)
+  }
+
+  /** What has nothing to do with kept responses, whatever becomes of them. */
+  async #alone (call: Call): Promise<typeof handled> {
+    const { open, log } = this.#deps
+    const kept = !keepsFrom(call) ? null : await open().catch((error: unknown) => {
+      // an answer that cannot be kept is still an answer
+      log.error({ error: messageOf(error) }, 'a response is not kept')
+      return null
+    })
+    return kept === null ? this.#forward(call, { keeps: false, previous: null }) : this.#kept(call, kept.store)
   }
 
   #kept (call: Call, store: KeptResponses, own?: OwnPart): typeof handled {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import Database from 'libsql'
 import OpenAI, { BadRequestError, NotFoundError } from 'openai'
 import t, { type Test } from 'tap'
 import responseRoutes from '../../../plugins/v1/responses/index.js'
@@ -81,6 +82,14 @@ t.test('responses are kept for those that go on from them', async t => {
     const refer = output.map(({ id }) => ({ type: 'item_reference' as const, id: id! }))
     await client.responses.create({ model, input: [{ role: 'user', content: 'hi' }, ...refer, { role: 'user', content: 'more' }] })
     t.match(asked(), { messages: [{ content: 'hi' }, { role: 'assistant', content: 'Hello.', reasoning_content: 'hm' }, { content: 'more' }] })
+  })
+
+  t.test('references to more than a request may have are refused before they are put together', async t => {
+    says(saying('x'.repeat(1024 * 1024)))
+    const { output } = await client.responses.create({ model, input: 'hi' })
+    const { id } = output.find(({ type }) => type === 'message')!
+    const input = Array.from({ length: 1000 }, () => ({ type: 'item_reference' as const, id: id! }))
+    t.match(await failure(client.responses.create({ model, input })), { status: 413, code: 'request.too_large' })
   })
 
   t.test('another model goes on where one left off, without what is its own', async t => {
@@ -297,4 +306,39 @@ t.test('over a restart', async t => {
   t.match(await failure(without.responses.create({ model: 'agent', input: 'x', previous_response_id: kept.id })), { status: 400, param: 'previous_response_id' })
   t.match(await failure(without.responses.create({ model: 'agent', input: 'x', background: true })), { status: 400, param: 'background' })
   t.match(await failure(readFile(join(third.home, 'var/lib/svc/plugin-state/v1-responses/responses.db'))), { code: 'ENOENT' }, 'what was kept is gone')
+})
+
+const fileOf = ({ home }: WireGateway): string => join(home, 'var/lib/svc/plugin-state/v1-responses/responses.db')
+
+t.test('where the disk takes nothing more', async t => {
+  const next = successive(t, saying('Hello.'))
+  const first = await next()
+  const client = clientOf(first)
+  const kept = await client.responses.create({ model: 'agent', input: 'hi' })
+  const disk = new Database(fileOf(first))
+  disk.exec('CREATE TRIGGER full BEFORE UPDATE ON responses BEGIN SELECT RAISE(FAIL, \'the disk is full\'); END')
+  disk.close()
+  let now = await client.responses.create({ model: 'agent', input: 'hi', background: true })
+  while (now.status === 'queued' || now.status === 'in_progress') now = await client.responses.retrieve(now.id)
+  t.match(now, { status: 'failed', error: { message: /could not be kept/ } }, 'what came of a response is not waited for without end')
+  t.match(await client.responses.cancel(now.id), { status: 'failed' })
+  await first.close()
+
+  const second = await next()
+  const again = clientOf(second)
+  t.match(await again.responses.retrieve(kept.id), { status: 'completed' }, 'what is kept can still be read')
+  t.match(await again.responses.retrieve(now.id), { status: 'failed' })
+})
+
+t.test('a database that cannot be used holds up only what stands on it', async t => {
+  const next = successive(t, saying('Hello.'))
+  const first = await next()
+  const { id } = await clientOf(first).responses.create({ model: 'agent', input: 'hi' })
+  await first.close()
+  await writeFile(fileOf(first), 'no database')
+  const client = clientOf(await next())
+  const background = { type: 'string' }
+  const asked = { model: 'agent', input: 'hi', previous_response_id: null, background: false, tools: [{ ...tools[0]!, parameters: { ...parameters, properties: { background } } }] }
+  t.match(await client.responses.create(asked), { output_text: 'Hello.', store: false })
+  t.match(await failure(client.responses.create({ ...asked, previous_response_id: id })), { status: 500, code: 'responses.store_failed' })
 })

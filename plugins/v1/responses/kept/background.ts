@@ -2,6 +2,7 @@ import { isSvcError, messageOf, type DispatchService, type Logger, type PluginCa
 import { readAll } from '../../omni/ref.js'
 import { isObject, type Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
+import { failed } from './items.js'
 import type { OwnPart } from './keeper.js'
 import type { KeptResponses } from './kept-responses.js'
 
@@ -50,8 +51,10 @@ export class BackgroundResponses {
     void this.#run(id, queued, { ...call, signal: controller.signal })
   }
 
-  isRunning (id: string): boolean {
-    return this.#running.has(id)
+  /** A kept response as it stands now: one that is not being made any more, and of which nothing could be kept, has failed. */
+  standing (response: Json): Json {
+    if (response.background !== true || response.status !== 'queued') return response
+    return this.#running.has(String(response.id)) ? { ...response, status: 'in_progress' } : failed(response, 'what came of it could not be kept')
   }
 
   /** Ends one that is being made; nothing happens where it is over. */
@@ -97,10 +100,6 @@ export class BackgroundResponses {
       this.#log.error({ error: messageOf(error) }, `response '${id}' could not be kept`)
     }
   }
-}
-
-function failed (queued: Json, message: string): Json {
-  return { ...queued, status: 'failed', error: { code: 'server_error', message } }
 }
 
 function refusalIn (said: unknown): string | null {

@@ -11,9 +11,14 @@ export interface Continued {
   readonly own: OwnPart
 }
 
-/** Whether a request may have to do with kept responses: it is looked at whole only then. */
+/** Whether a request may have to do with kept responses: it is looked at whole only then (`hasToDo`). */
 export function mayContinue (body: Buffer): boolean {
   return body.includes('"previous_response_id"') || body.includes('"item_reference"') || body.includes('"background"')
+}
+
+/** Whether it has. */
+export function hasToDo ({ previous_response_id: previous, background, input }: Json): boolean {
+  return previous != null || background === true || listOf(input).some(item => referenceOf(item) !== null)
 }
 
 /**
@@ -30,11 +35,16 @@ export function continued (asked: Json, store: KeptResponses, target: DispatchTa
   const isSlots = target !== null && target.slot !== null
   if (from !== null && context === undefined && isSlots) throw unknown('previous_response_id')
   const passed = (item: Json): Json[] => sentItem(item, target !== null && target.upstream !== null)
+  let left = mostBytes
   const parts = listOf(asked.input).map((item, i) => {
     const id = referenceOf(item)
     const found = id === null ? undefined : store.output(id)
     if (id !== null && found === undefined && isSlots) throw unknown(`input.${i}.id`)
-    return found === undefined ? { item, isKept: false, sent: [item] } : { item: found, isKept: true, sent: passed(found) }
+    if (found === undefined) return { item, isKept: false, sent: [item] }
+    // a few bytes may refer to many, and more than once
+    left -= found.bytes
+    if (left < 0) throw svcError('request.too_large', `the items that the request refers to have more than the ${mostBytes} bytes that are allowed`)
+    return { item: found.item, isKept: true, sent: passed(found.item) }
   })
   const previous = context === undefined ? null : from
   const own = { isKept: asked.store !== false, input: inputItems(parts.map(({ item }) => item)), previous }

@@ -35,6 +35,11 @@ export function sentItem ({ id: _, ...item }: Json, toUpstream: boolean): Json[]
   return toUpstream && item.type === 'reasoning' ? [] : [item]
 }
 
+/** A response that nothing comes of any more. */
+export function failed (response: Json, message: string): Json {
+  return { ...response, status: 'failed', error: { code: 'server_error', message } }
+}
+
 /** The id of a reference to a kept item; null for any other item. */
 export function referenceOf (item: unknown): string | null {
   return isObject(item) && item.type === 'item_reference' && typeof item.id === 'string' ? item.id : null

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { messageOf, type Clock, type Logger, type Timer } from 'svc-gateway/plugin'
+import { failed } from './items.js'
 import { KeptResponses } from './kept-responses.js'
 import type { Keeping } from './settings.js'
 
@@ -55,12 +56,19 @@ export class KeptFile {
   async #open (): Promise<KeptResponses> {
     const { keep_days: days, max_responses: responses, max_mb: mb } = this.#settings
     const store = await KeptResponses.open(this.#path, { days, responses, bytes: mb * 1024 * 1024 })
-    for (const response of store.open()) {
-      store.finish(String(response.id), { ...response, status: 'failed', error: { code: 'server_error', message: 'the gateway stopped while it was being made' } })
-    }
     this.#opened = store
+    this.#endOpen(store)
     this.#dropOld(store)
     return store
+  }
+
+  /** Where the disk takes nothing, what is kept can still be read. */
+  #endOpen (store: KeptResponses): void {
+    try {
+      for (const response of store.open()) store.finish(String(response.id), failed(response, 'the gateway stopped while it was being made'))
+    } catch (error) {
+      this.#log.error({ error: messageOf(error) }, 'responses of an earlier run could not be ended')
+    }
   }
 
   #dropOld (store: KeptResponses): void {

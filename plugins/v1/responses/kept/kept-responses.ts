@@ -22,9 +22,11 @@ CREATE TABLE items (
 CREATE INDEX items_output ON items (id) WHERE is_output = 1;
 `
 
+/** Each stands on what was kept before it. An engine that says an id again, of one that was deleted, makes no circle. */
 const CHAIN = `WITH RECURSIVE chain (seq, previous, depth) AS (
   SELECT seq, previous, 0 FROM responses WHERE id = ?
-  UNION ALL SELECT earlier.seq, earlier.previous, depth + 1 FROM responses AS earlier JOIN chain ON earlier.id = chain.previous
+  UNION ALL SELECT earlier.seq, earlier.previous, depth + 1 FROM responses AS earlier JOIN chain
+    ON earlier.id = chain.previous AND earlier.seq < chain.seq
 ) SELECT seq, previous FROM chain ORDER BY depth`
 
 const DAY_MS = 86_400_000
@@ -170,11 +172,11 @@ export class KeptResponses {
     }
   }
 
-  /** An item that an engine made, by its id. */
-  output (id: string): Json | undefined {
+  /** An item that an engine made, by its id, and its size in bytes. */
+  output (id: string): { readonly item: Json, readonly bytes: number } | undefined {
     if (!isUnguessable(id)) return undefined
     const found = this.#file.get<{ item: string }>('SELECT item FROM items WHERE id = ? AND is_output = 1', [id])
-    return found === undefined ? undefined : parsed(found.item)
+    return found === undefined ? undefined : { item: parsed(found.item), bytes: Buffer.byteLength(found.item) }
   }
 
   /** Whether a request of so many bytes may go on from a response. Throws `responses.too_long`. */
@@ -206,13 +208,13 @@ export class KeptResponses {
     }
   }
 
-  /** One transaction; the total is told again where it does not come about. */
+  /** One transaction; the total is told again where it does not come about. Throws `responses.store_failed`. */
   #change<T> (work: () => T): T {
     try {
       return this.#file.transaction(work)
     } catch (error) {
       this.#count()
-      throw error
+      throw responsesError('responses.store_failed', `what is kept cannot be changed: ${messageOf(error)}`, { cause: error })
     }
   }
 

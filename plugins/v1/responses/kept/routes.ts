@@ -21,7 +21,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
     const kept = await open()
     const response = kept.store.get(id)
     if (response === undefined) throw notFound(id)
-    return { ...kept, response: kept.background.isRunning(id) ? { ...response, status: 'in_progress' } : response }
+    return { ...kept, response: kept.background.standing(response) }
   }
   return [
     defineRoute({
@@ -65,7 +65,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
         const { store, background, response } = await found(id)
         if (response.background !== true) throw responsesError('responses.not_background', `'${id}' was not made with background: true`, { param: 'id' })
         background.cancel(id)
-        return store.get(id)
+        return background.standing(store.get(id)!)
       }
     })
   ]

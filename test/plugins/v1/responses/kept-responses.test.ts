@@ -62,6 +62,16 @@ t.test('what is kept is bounded', async t => {
   })
 })
 
+t.test('an engine that says the id of a deleted response again makes no circle', async t => {
+  const store = await KeptResponses.open(join(t.testdir(), 'r.db'), { days: 30, responses: 100, bytes: 1e9 })
+  t.teardown(() => store.close())
+  store.add(fresh('a'), 1)
+  store.add(fresh('b', 'a'), 2)
+  store.delete('a')
+  store.add(fresh('a', 'b'), 3)
+  for (const id of ['a', 'b']) t.throws(() => store.context(id), { code: 'responses.context_lost' })
+})
+
 t.test('a finished response is found in a stream however it is cut, and in nothing else', t => {
   const stream = [
     ': hello\n\n', 'event: response.created\ndata: {"type":"response.created","response":{"object":"response","id":"no"}}\n\n',
