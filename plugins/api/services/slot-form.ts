@@ -81,9 +81,15 @@ export async function takeSlot (deps: SlotFormDeps, service: ServiceDescriptor, 
     throw servicesError('services.not_made_here', `${service.name} runs as slot ${other}, which was not made by its installation: \`svc slot delete ${other}\` deletes it`,
       { details: { service: service.id, slot: other } })
   }
+  const data = withData ? service.slotOffer?.data ?? null : null
+  const others = [...config.snapshot.slots.values()].filter(({ name, type }) => type === service.slot && name !== own?.name)
+  const [sharing] = data === null ? [] : others
+  if (sharing !== undefined) {
+    throw servicesError('services.not_made_here', `the data of ${service.name} is that of slot ${sharing.name} as well, which was not made by its installation: ` +
+      'uninstall it without its data, or delete that slot first', { details: { service: service.id, slot: sharing.name } })
+  }
   if (own !== undefined) await slots.delete(own.name)
-  const data = service.slotOffer?.data ?? null
-  return withData && data !== null ? await removeFolder(join(config.paths.state, data)) : null
+  return data !== null ? await removeFolder(join(config.paths.state, data)) : null
 }
 
 function made ({ id, slot }: ServiceDescriptor): Readonly<Record<string, unknown>> {

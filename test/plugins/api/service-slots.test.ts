@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { definePlugin, defineService } from '../../../kernel/contract/index.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
@@ -66,7 +66,16 @@ t.test('what runs as a slot is brought as one, whose file says so, and goes with
   await t.rejects(readFile(file))
   t.equal((await gateway.call('DELETE', '/services/painter/install')).status, 204, 'twice')
 
+  await gateway.call('POST', '/services/painter/install', {})
+  t.match(await gateway.installed(), { state: 'installed' })
   await gateway.call('POST', '/slots', { name: 'mine', type: 'image' })
+  const painted = join(gateway.home, 'var/lib/svc/painter/painted.png')
+  await mkdir(dirname(painted), { recursive: true })
+  await writeFile(painted, '')
+  t.match(await gateway.call('DELETE', '/services/painter/install?data=true'), { status: 409, json: { error: { code: 'services.not_made_here', message: /slot mine/ } } })
+  await readFile(painted)
+  t.ok(gateway.gateway.kernel().config.snapshot.slots.has('img'), 'data that another slot has as well stays, and all else with it')
+  t.equal((await gateway.call('DELETE', '/services/painter/install')).status, 204)
   await gateway.call('POST', '/services/painter/install', {})
   t.match(await gateway.installed(), { state: 'installed', message: /it is slot mine/ })
   t.match(await gateway.call('DELETE', '/services/painter/install?data=true'), { status: 409, json: { error: { code: 'services.not_made_here', message: /svc slot delete mine/ } } })
