@@ -1,25 +1,19 @@
 import { z } from 'zod'
 
-const content = z.looseObject({ role: z.string().optional(), parts: z.array(z.looseObject({})).optional() })
-const contents = z.array(content)
+const part = z.looseObject({})
 
-/** Members are taken in Google's other spelling too: `system_instruction`. */
-const generateBodySchema = z.looseObject({
-  contents,
-  systemInstruction: content.optional(),
+/**
+ * Of `generateContent`, `streamGenerateContent` and `countTokens`; `embedContent` takes `content`, `batchEmbedContents`
+ * `requests`. Members are taken in Google's other spelling too: `system_instruction`.
+ */
+export const askBodySchema = z.looseObject({
+  contents: z.array(z.looseObject({ role: z.string().optional(), parts: z.array(part).optional() })).optional()
+    .meta({ description: 'The conversation; `content` or `requests` instead where texts are embedded' }),
+  systemInstruction: z.looseObject({ parts: z.array(part).optional() }).optional(),
   tools: z.array(z.looseObject({})).optional().meta({ description: '`functionDeclarations`; others are left out with a warning' }),
   toolConfig: z.looseObject({}).optional(),
   generationConfig: z.looseObject({}).optional()
-})
-const embedBody = { content: content.optional(), outputDimensionality: z.int().optional() }
-
-/** Of `generateContent`, `streamGenerateContent`, `countTokens`, `embedContent` or `batchEmbedContents`. */
-export const askBodySchema = z.union([
-  generateBodySchema,
-  z.looseObject({ generateContentRequest: generateBodySchema }),
-  z.looseObject({ ...embedBody, content }),
-  z.looseObject({ requests: z.array(z.looseObject(embedBody)) })
-]).meta({ title: 'GenerateContentRequest' })
+}).meta({ title: 'GenerateContentRequest' })
 
 export const askParamsSchema = z.strictObject({
   '*': z.string().min(1).meta({

@@ -52,7 +52,7 @@ export const generateAnswerSchema = z.looseObject({ ...ending, response: z.strin
 
 export const embedBodySchema = z.looseObject({
   model: modelName,
-  input: z.union([z.string(), z.array(z.string())]).optional(),
+  input: z.union([z.string(), z.array(z.string())]).nullish(),
   dimensions: z.int().optional(),
   keep_alive: keepAlive,
   options
@@ -60,7 +60,7 @@ export const embedBodySchema = z.looseObject({
 const vector = z.array(z.number())
 export const embedAnswerSchema = z.looseObject({ model: z.string(), embeddings: z.array(vector), prompt_eval_count: z.int() })
 export const oldEmbedBodySchema = z.looseObject({
-  model: modelName, prompt: z.string().optional(), keep_alive: keepAlive, options
+  model: modelName, prompt: z.string().nullish(), keep_alive: keepAlive, options
 })
 export const oldEmbedAnswerSchema = z.strictObject({ embedding: vector })
 
