@@ -7,7 +7,7 @@ import { examples } from '../terminal/help.js'
 import type { Output } from '../terminal/output.js'
 import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../record/plugin-report.js'
 import { slotListSchema, type SlotRecord } from '../record/slot-record.js'
-import { countStates, printSlotSummary, slotProblems } from '../record/slot-table.js'
+import { countStates, printRemoteSlots, printSlotSummary, slotProblems } from '../record/slot-table.js'
 import { harmless } from '../terminal/text-width.js'
 import { runtimesSchema, runtimesText } from '../record/runtimes.js'
 import { problemText } from '../../kernel/contract/text/problem-text.js'
@@ -38,7 +38,7 @@ export function addStatusCommand (program: Command, cli: Cli): void {
       const status = await client.call(call, statusSchema)
       // a group of routes whose plugin fell is one more thing to tell, not a reason to tell nothing
       const [slots, plugins] = await Promise.all([
-        optional(client, '/api/slots', slotListSchema), optional(client, '/api/plugins', pluginListSchema)
+        optional(client, '/api/slots?remote=true', slotListSchema), optional(client, '/api/plugins', pluginListSchema)
       ])
       printStatus(cli.out, client.base, status, slots, plugins)
     })
@@ -60,7 +60,7 @@ function printStatus (
 ): void {
   const { runtime } = status
   const remotes = status.upstreams.filter(({ kind }) => kind === 'remote')
-  const own = slots instanceof ApiFailure ? [] : slots.filter(({ kind }) => kind !== 'remote')
+  const own = slots instanceof ApiFailure ? [] : slots.filter(({ kind }) => kind !== 'remote' && kind !== 'remote-slot')
   out.line(`${out.paint('bold', `${status.name} ${status.version ?? ''}`.trim())} at ${base}: ${status.status ?? 'ok'}`)
   out.pairs([
     ['runtime', runtime == null ? null : `${runtime.driver} ${runtime.version ?? ''}`.trim()],
@@ -83,6 +83,14 @@ function printStatus (
       { title: 'ADDRESS', cell: ({ url }) => url, flexible: true }
     ], remotes)
   }
+  const elsewhere = slots instanceof ApiFailure ? [] : slots.filter(({ kind }) => kind === 'remote-slot')
+  if (elsewhere.length > 0) {
+    out.line()
+    out.line(out.paint('bold', 'Slots of other gateways'))
+    printRemoteSlots(out, elsewhere)
+  }
+  printList(out, 'Gateways that do not tell their slots', slots instanceof ApiFailure ? [] : slots.flatMap(({ name, remote_error: why }) =>
+    why == null ? [] : [`${name}: ${why}`]))
   printList(out, 'Slots with problems', slots instanceof ApiFailure ? [] : slots.flatMap(slot =>
     slotProblems(slot).map(problem => `${slot.name}: ${problem}`)))
   printList(out, 'Plugins that are not active', plugins instanceof ApiFailure ? [] : plugins.filter(isDown).map(plugin =>

@@ -61,6 +61,7 @@ export const slotRecordSchema = z.looseObject({
   mem_mb: z.number().nullish(),
   url: text,
   served_by: text,
+  remote_error: text,
   about: aboutSchema.nullish(),
   config_drift: z.boolean().default(false),
   metrics: z.looseObject({ toks: z.number().nullish(), ttft: z.number().nullish() }).optional(),

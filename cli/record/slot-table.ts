@@ -46,6 +46,12 @@ export function printSlotSummary (out: Output, records: readonly SlotRecord[]): 
   out.table([name, state, model, port], records)
 }
 
+/** Slots of other gateways; their names are what a request asks for. */
+export function printRemoteSlots (out: Output, records: readonly SlotRecord[]): void {
+  const { name, state, model, type } = columnsOf(out)
+  out.table([name, type, state, model], records)
+}
+
 /** What keeps the gateway from reading a slot's file, if anything does. */
 export function unreadProblems ({ name, kind, metadata }: Pick<SlotRecord, 'name' | 'kind' | 'metadata'>): string[] {
   return kind === 'unread' ? [metadata.message, ...fileProblems({ name, metadata })] : []
@@ -60,6 +66,11 @@ export function providerProblems ({ name, provider, metadata }: Pick<SlotRecord,
   return metadata.provider_gone
     ? [`no active plugin provides its engine '${provider ?? ''}', so requests are refused: add the plugin again, or pick another with \`svc slot edit ${name} --provider <provider>\``]
     : []
+}
+
+/** Why the slots of a gateway are not shown, if so. */
+export function remoteProblems ({ remote_error: why }: Pick<SlotRecord, 'remote_error'>): string[] {
+  return why == null ? [] : [`its slots cannot be shown: ${why}`]
 }
 
 /** What is wrong with a slot, if anything, one sentence a line. */

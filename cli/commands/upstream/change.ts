@@ -13,25 +13,45 @@ import { addUpstreamOptions, bodyOf, type UpstreamOptions } from './upstream-opt
 
 interface AddOptions extends UpstreamOptions {
   readonly template?: string
+  readonly svc?: string
 }
 
 export function addUpstreamAdd (upstream: Command, cli: Cli): void {
-  addUpstreamOptions(upstream.command('add <name> [address]')
-    .description('add a remote provider')
+  addUpstreamOptions(upstream.command('add [name] [address]')
+    .description('add a remote provider, or another gateway')
+    .option('--svc <url>', 'another gateway like this one: its models serve here, and `svc status` shows its slots; named after its host unless a name is given')
     .option('-t, --template <id>', 'openai, anthropic, openrouter, google_ai_studio, deepseek, minimax or ollama'))
     .addHelpText('after', examples(
-      'svc upstream add openrouter --template openrouter', 'svc upstream add lab http://lab:8080/v1 --auth none --fallback agent'
+      'svc upstream add openrouter --template openrouter', 'svc upstream add lab http://lab:8080/v1 --auth none --fallback agent',
+      'svc upstream add --svc http://workshop:8080'
     ))
-    .action(async (name: string, address: string | undefined, options: AddOptions, command: Command) => {
-      if (address === undefined && options.template === undefined) {
+    .action(async (given: string | undefined, address: string | undefined, options: AddOptions, command: Command) => {
+      const { template, svc } = options
+      const name = given ?? (svc === undefined ? undefined : nameOfHost(svc))
+      if (name === undefined) throw usageFailure('a name is needed', ['Such as `svc upstream add lab http://lab:8080/v1`.'])
+      if (svc !== undefined && (address !== undefined || template !== undefined)) {
+        throw usageFailure(`--svc is the address already, and cannot be used with ${address === undefined ? '--template' : `'${address}'`}`)
+      }
+      if ((address ?? svc ?? template) === undefined) {
         throw usageFailure('an address or a template is needed', ['Such as `svc upstream add lab http://lab:8080/v1` or `--template openai`.'])
       }
-      const body = { name, url: address, catalog_id: options.template, ...bodyOf(options) }
+      const gateway = svc === undefined ? {} : { svc: true, auth_style: options.keyEnv === undefined ? 'none' : undefined }
+      const body = { name, url: address ?? svc, catalog_id: template, ...defined(gateway), ...defined(bodyOf(options)) }
       const record = await sendWithKey(cli, cli.client(command), { method: 'POST', path: '/api/upstreams', body })
       cli.out.line(`Upstream ${name} is added.`)
       const lacksKey = record.auth_configured && !record.auth_key_present
       for (const line of lacksKey ? problemsOf(record) : [`Try it: svc upstream test ${name}`]) cli.out.line(harmless(line))
     })
+}
+
+/** `http://192.168.1.20:8080` is 192-168-1-20. */
+function nameOfHost (address: string): string {
+  if (!URL.canParse(address)) throw usageFailure(`'${address}' is no address`, ['Such as `svc upstream add --svc http://workshop:8080`.'])
+  return new URL(address).hostname.replaceAll(/[^a-z0-9_-]+/g, '-').replaceAll(/^-+|-+$/g, '').slice(0, 64)
+}
+
+function defined (members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
 
 interface EditOptions extends UpstreamOptions {

@@ -67,6 +67,8 @@ export const upstreamSchema = z.strictObject({
   auth_value_env: z.string().regex(VARIABLE, { error: NOT_A_KEY }).default('')
     .meta({ description: 'Variable of api.env or the environment that holds the key' }),
   slot_name: z.string().nullable().default(null),
+  svc: z.boolean().default(false)
+    .meta({ description: 'Another gateway like this one: its slots are shown with `GET /api/slots?remote=true`' }),
   warmup_strategy: z.enum(['none', 'ondemand', 'always', 'lazy', 'eager']).default('none')
     .meta({ description: 'always and eager fetch the model list when the gateway starts; the others at the first need' }),
   model_filters: modelFiltersSchema.optional(),

@@ -124,6 +124,8 @@ export interface UpstreamView {
   readonly name: string
   readonly kind: 'slot' | 'remote'
   readonly url: string
+  /** Another gateway like this one. */
+  readonly svc: boolean
   readonly enabled: boolean
   readonly models: readonly string[]
   /** ISO time of the last good model list, or null. */

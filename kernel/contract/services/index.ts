@@ -56,4 +56,4 @@ export type {
   ToolExposure, ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolTarget, ToolView, ToolViewer, ToolWire
 } from './tools.js'
 export { circuitStates, upstreamSources } from './upstreams.js'
-export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus } from './upstreams.js'
+export type { CircuitView, UpstreamAnswer, UpstreamReading, UpstreamService, UpstreamStatus } from './upstreams.js'

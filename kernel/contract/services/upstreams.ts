@@ -36,6 +36,12 @@ export interface UpstreamAnswer {
   readonly error: string | null
 }
 
+/** What an upstream answered to a read beside its `/v1`. */
+export type UpstreamReading =
+  | { readonly ok: true, readonly body: unknown }
+  /** `status` null without an answer. */
+  | { readonly ok: false, readonly status: number | null, readonly error: string }
+
 /** The remote upstreams. Their rows are changed through `ConfigService.change`. */
 export interface UpstreamService {
   readonly templates: readonly UpstreamTemplate[]
@@ -47,4 +53,10 @@ export interface UpstreamService {
    * upstream is left alone. Throws `upstream.not_found`; every failure of the upstream is an answer.
    */
   ask (name: string, signal: AbortSignal): Promise<UpstreamAnswer>
+  /**
+   * Reads JSON of at most 8 MiB from an upstream with its key; for servers that have more than `/v1`. Never rejects.
+   * @param upstream as in force, or one that is to be tried
+   * @param path with its query, beside the `/v1` that the upstream's URL ends in
+   */
+  read (upstream: Upstream, path: string, signal: AbortSignal): Promise<UpstreamReading>
 }

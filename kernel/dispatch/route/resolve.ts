@@ -34,8 +34,8 @@ export function mayBeRemote (deadEnd: Exclude<Resolution, Route>): boolean {
 }
 
 /**
- * Where `<upstream>/<model>` leads while that upstream's list is not known: there, and it judges the name itself. Null for
- * any other name. Pure.
+ * Where `<upstream>/<model>` leads while that upstream may know more names than it told: there, and it judges the name
+ * itself. Null for any other name. Pure.
  */
 export function fullNameRoute (snapshot: RouteSnapshot, name: string): Route | null {
   const { unlisted } = snapshot

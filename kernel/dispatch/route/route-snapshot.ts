@@ -47,7 +47,7 @@ export interface RouteSnapshot {
   readonly registry: { has (id: string): boolean }
   /** Upstream models by raw id, and by `<upstream>/<id>`. */
   readonly upstreamModels: ReadonlyMap<string, UpstreamRoute>
-  /** Upstreams that are switched on and never gave their list. */
+  /** Upstreams that are switched on and may know more names than they told. */
   readonly unlisted: ReadonlySet<string>
   /** Models that are known of upstreams that are switched off, by upstream. */
   readonly switchedOff: ReadonlyMap<string, readonly string[]>

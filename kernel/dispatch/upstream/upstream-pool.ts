@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Dispatcher } from 'undici'
 import type {
-  Clock, ConfigService, ConfigSnapshot, EventBus, Logger, Upstream, UpstreamView
+  Clock, ConfigService, ConfigSnapshot, EventBus, Logger, Upstream, UpstreamReading, UpstreamView
 } from '../../contract/index.js'
 import { askInTurn } from './list-round.js'
 import { isListed } from './model-filters.js'
 import { fetchModels, type ListAnswer } from './upstream-list.js'
+import { readUpstream, type UpstreamQuestion } from './upstream-question.js'
 import type { UpstreamRoute, UpstreamRow } from './upstream-row.js'
 import { upstreamsOf } from './upstream-rows.js'
 
@@ -74,10 +75,12 @@ export class UpstreamPool {
 
   views (): UpstreamView[] {
     return this.all().map(upstream => {
-      const { name, kind, url, enabled } = upstream
+      const { name, kind, url, svc, enabled } = upstream
       const cached = this.#cache.get(name)
       const refreshedAt = cached?.refreshedAt == null ? null : new Date(cached.refreshedAt).toISOString()
-      return { name, kind, url, enabled, models: this.models(upstream), refreshed_at: refreshedAt, error: cached?.error ?? null }
+      return {
+        name, kind, url, svc, enabled, models: this.models(upstream), refreshed_at: refreshedAt, error: cached?.error ?? null
+      }
     })
   }
 
@@ -95,9 +98,9 @@ export class UpstreamPool {
     return routes
   }
 
-  /** Those that are on and never gave their list. */
+  /** Those that are on and may know more names than they told: without a list so far, or gateways, which list what runs. */
   unlisted (): ReadonlySet<string> {
-    const without = this.all().filter(({ enabled, name }) => enabled && this.#cache.get(name)?.refreshedAt == null)
+    const without = this.all().filter(({ enabled, svc, name }) => enabled && (svc || this.#cache.get(name)?.refreshedAt == null))
     return new Set(without.map(({ name }) => name))
   }
 
@@ -166,6 +169,14 @@ export class UpstreamPool {
     void this.#fetchAll(this.all().filter(({ enabled, warmup_strategy: strategy }) => enabled && (strategy === 'always' || strategy === 'eager')), this.#stopped.signal)
   }
 
+  /** Reads JSON beside its `/v1`; never rejects. */
+  read (upstream: Upstream, path: string, signal: AbortSignal): Promise<UpstreamReading> {
+    return readUpstream(path, {
+      ...this.#question(upstream),
+      signal: AbortSignal.any([signal, this.#stopped.signal])
+    })
+  }
+
   close (): void {
     this.#stopped.abort(new Error('the gateway is stopping'))
   }
@@ -227,17 +238,21 @@ export class UpstreamPool {
 
   /** @param counts whether the upstream is still the one that is asked */
   async #fetch (upstream: Upstream, passed: readonly string[], counts: () => boolean): Promise<ListAnswer> {
+    const answer = await fetchModels(this.#question(upstream, passed))
+    if (counts()) this.#keep(upstream.name, answer)
+    return answer
+  }
+
+  #question (upstream: Upstream, passed: readonly string[] = []): UpstreamQuestion {
     const { config, dispatcher, token } = this.#deps
-    const answer = await fetchModels({
+    return {
       upstream,
       dispatcher,
       secret: name => config.secret(name),
       timeoutMs: config.snapshot.svc.dispatcher.prefetch_timeout_s * 1000,
       signal: this.#stopped.signal,
       via: [...passed, token]
-    })
-    if (counts()) this.#keep(upstream.name, answer)
-    return answer
+    }
   }
 
   #keep (name: string, { rows, error }: ListAnswer): void {

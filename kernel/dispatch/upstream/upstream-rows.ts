@@ -15,6 +15,7 @@ export function upstreamOfProvider (provider: ExternalProvider, templates: reado
     auth_header: row?.auth_header ?? '',
     auth_value_env: env ?? row?.auth_value_env ?? '',
     slot_name: null,
+    svc: false,
     warmup_strategy: 'none',
     ...(models.length === 0 ? {} : { model_filters: { models, include: [], exclude: [] } })
   }

@@ -1,6 +1,6 @@
 import {
   svcError, type Clock, type ConfigService, type Upstream, type UpstreamAnswer, type UpstreamService, type UpstreamStatus,
-  type UpstreamTemplate
+  type UpstreamReading, type UpstreamTemplate
 } from '../../contract/index.js'
 import type { Breakers } from './breakers.js'
 import type { UpstreamPool } from './upstream-pool.js'
@@ -44,6 +44,10 @@ export class UpstreamDesk implements UpstreamService {
     if (rows !== null) breakers.reset(name)
     const latencyMs = Math.round(clock.monotonic() - from)
     return { ok: rows !== null, status, latency_ms: latencyMs, models_count: rows?.length ?? null, error }
+  }
+
+  read (upstream: Upstream, path: string, signal: AbortSignal): Promise<UpstreamReading> {
+    return this.#deps.pool.read(upstream, path, signal)
   }
 
   #status (upstream: Upstream): UpstreamStatus {

@@ -2,11 +2,11 @@ import { backendDevices, defineRoute, jsonAnswer, svcError, type AnyRoute, while
 import { z } from 'zod'
 import { audited, auditedEdit, type Caller } from './audit.js'
 import { slotError } from './errors.js'
-import { slotRecordSchema, slotRowSchema, type SlotRecord } from './record/record-schema.js'
+import { slotListRowSchema, slotRecordSchema, slotRowSchema, type SlotRecord } from './record/record-schema.js'
 import { reservedNames } from './reserved-names.js'
 import {
-  backendBodySchema, configBodySchema, createBodySchema, defaultsBodySchema, deletedSchema, forceQuerySchema, nameParamsSchema,
-  slotFileSchema
+  backendBodySchema, configBodySchema, createBodySchema, defaultsBodySchema, deletedSchema, forceQuerySchema, listQuerySchema,
+  nameParamsSchema, slotFileSchema
 } from './schemas.js'
 import type { SlotApi } from './slot-api.js'
 import { fitWarning } from './fit-warning.js'
@@ -27,9 +27,10 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       method: 'GET',
       url: '/api/slots',
       summary: 'List slots, then upstreams',
-      schema: { response: z.array(slotRowSchema) },
+      description: 'With `remote` the slots of upstreams that are gateways follow: only their own, not what is behind them in turn. One that does not answer within two seconds says so in the row of its upstream.',
+      schema: { querystring: listQuerySchema, response: z.array(slotListRowSchema) },
       tool: slotTools.list,
-      handler: async () => jsonAnswer(await records.listJson())
+      handler: async ({ query }) => jsonAnswer(await (query.remote ? records.listJsonWithRemote() : records.listJson()))
     }),
     defineRoute({
       method: 'POST',

@@ -24,7 +24,8 @@ export default definePlugin({
     hardware: core.hardware,
     info: core.info,
     models: core.models,
-    slots: core.slots
+    slots: core.slots,
+    upstreams: core.upstreams
   },
   provides: [slotLogsRef, slotUsageRef],
   register (ctx) {

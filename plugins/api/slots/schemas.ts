@@ -7,6 +7,10 @@ export const nameParamsSchema = z.strictObject({ name: z.string().meta({ descrip
 /** `?force`, `?force=true`, `1`, `yes`, `on`. */
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
 
+export const listQuerySchema = z.strictObject({
+  remote: flag.default(false).meta({ description: 'Also the slots of upstreams that are gateways like this one' })
+})
+
 export const forceQuerySchema = z.strictObject({
   force: flag.default(false).meta({ description: 'Also a pinned slot, without waiting for requests in flight' })
 })

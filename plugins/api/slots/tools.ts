@@ -1,9 +1,10 @@
 import type { RouteTool } from 'svc-gateway/plugin'
-import type { SlotRow } from './record/record-schema.js'
+import type { RemoteSlotRow, SlotRow } from './record/record-schema.js'
 
 /** A slot in a list for a model: what it is, what it does, and why it does not. */
-function shortRow (row: SlotRow): Record<string, unknown> {
+function shortRow (row: SlotRow | RemoteSlotRow): Record<string, unknown> {
   if (row.kind === 'unread') return { name: row.name, state: 'error', message: row.metadata.message }
+  if (row.kind === 'remote-slot') return { name: row.name, type: row.type, state: row.state, model: row.model_id ?? row.model_default, on: row.url }
   if (row.kind !== 'local') return { name: row.name, kind: 'upstream', state: row.state, url: row.url, models: row.advertised_models }
   const { name, type, state, enabled, device, model_id, model_default, metadata: { message, failure, config_error } } = row
   return {

@@ -10,7 +10,7 @@ export default definePlugin({
   kind: 'routes',
   apiVersion: 1,
   errors: [upstreamError, providerError],
-  requires: { activity: core.activity, config: core.config, upstreams: core.upstreams },
+  requires: { activity: core.activity, config: core.config, info: core.info, upstreams: core.upstreams },
   register (ctx) {
     const api = new UpstreamApi(ctx.services)
     for (const route of [...upstreamRoutes(api), ...providerRoutes(api)]) ctx.addRoute(route)

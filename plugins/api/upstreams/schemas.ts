@@ -25,6 +25,7 @@ export const upstreamObjectSchema = z.strictObject({
   breaker_failures: z.int(),
   breaker_seconds: z.number(),
   slot_name: z.string().nullable(),
+  svc: z.boolean().meta({ description: 'Another gateway like this one: GET /api/slots?remote=true shows its slots' }),
   warmup_strategy: upstreamSchema.shape.warmup_strategy.removeDefault(),
   advertise_models: z.boolean(),
   enabled: z.boolean(),
@@ -57,7 +58,8 @@ const given = {
   breaker_seconds: shape.breaker_seconds.removeDefault().optional(),
   warmup_strategy: shape.warmup_strategy.removeDefault().optional(),
   advertise_models: shape.advertise_models.removeDefault().optional(),
-  enabled: shape.enabled.removeDefault().optional()
+  enabled: shape.enabled.removeDefault().optional(),
+  svc: shape.svc.removeDefault().optional()
 }
 
 const filters = z.strictObject({

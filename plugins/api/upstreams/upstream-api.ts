@@ -1,5 +1,6 @@
 import {
-  svcError, type ActivityLog, type ActivityNote, type ConfigService, type RouteCall, type UpstreamService, type UpstreamStatus
+  svcError, type ActivityLog, type ActivityNote, type ConfigService, type GatewayInfo, type RouteCall, type UpstreamService,
+  type UpstreamStatus
 } from 'svc-gateway/plugin'
 import { keyProblem, sharedKeyProblem, type KeyUse } from './key-binding.js'
 import type { UpstreamObject } from './schemas.js'
@@ -8,6 +9,7 @@ import { slotBacked, upstreamObject } from './upstream-object.js'
 export interface UpstreamServices {
   readonly activity: ActivityLog
   readonly config: ConfigService
+  readonly info: GatewayInfo
   readonly upstreams: UpstreamService
 }
 

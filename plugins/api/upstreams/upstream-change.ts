@@ -14,12 +14,19 @@ export function newRow ({ catalog_id: id, ...body }: Omit<CreateBody, 'auth_valu
   if (id !== undefined && id !== CUSTOM && template === undefined) {
     throw invalid('catalog_id', `no template is named '${id}'; GET /api/providers/catalog lists them`)
   }
-  const url = body.url ?? template?.url
+  const url = body.url === undefined ? template?.url : body.svc === true ? gatewayBase(body.url) : body.url
   if (url === undefined) throw invalid('url', 'is needed: the address of the upstream, or a `catalog_id` that has one')
   checkFallback(body.name, body.fallback)
   if (template === undefined) return { ...body, url }
   const { auth_style: style, auth_header: header, auth_value_env: env } = template
   return { ...(header === '' ? {} : { auth_header: header }), auth_style: style, ...(env === '' ? {} : { auth_value_env: env }), ...body, url }
+}
+
+/** Gateways serve below `/v1`, and people give the address that they open in a browser. Pure. */
+export function gatewayBase (url: string): string {
+  const base = new URL(url)
+  if (base.pathname.replace(/\/+$/, '') === '') base.pathname = '/v1'
+  return base.href
 }
 
 /** The entry of the catalogue that has no address of its own. */

@@ -1,9 +1,10 @@
-import { defineRoute, type AnyRoute, type ExternalProvider } from 'svc-gateway/plugin'
+import { defineRoute, upstreamSchema, type AnyRoute, type ExternalProvider } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import type { KeyUse } from './key-binding.js'
 import { createBodySchema, deletedSchema, nameParamsSchema, patchBodySchema, testedSchema, upstreamObjectSchema, type PatchBody } from './schemas.js'
 import type { UpstreamApi } from './upstream-api.js'
-import { checkFallback, guardSlotBacked, newRow, providerPatch, requireFreeName, requireOwnName } from './upstream-change.js'
+import { checkFallback, gatewayBase, guardSlotBacked, newRow, providerPatch, requireFreeName, requireOwnName } from './upstream-change.js'
+import { requireOtherGateway } from './other-gateway.js'
 import { upstreamTools } from './tools.js'
 
 /** Upstreams as rows of upstreams.toml and providers.toml, and how they are. */
@@ -22,7 +23,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       method: 'POST',
       url: '/api/upstreams',
       summary: 'Add an upstream to upstreams.toml',
-      description: 'Its models can be asked for at once. The key comes along as `auth_value`, or goes to POST /api/providers/{name}/credentials. A secret that is set already is sent to no new address without it.',
+      description: 'Its models can be asked for at once. The key comes along as `auth_value`, or goes to POST /api/providers/{name}/credentials. A secret that is set already is sent to no new address without it. With `svc` the address is looked at first: the gateway itself, and what is none, are refused; one that does not answer now is taken.',
       schema: { body: createBodySchema, response: upstreamObjectSchema },
       example: { name: 'openai', url: 'https://api.openai.com/v1', auth_value_env: 'OPENAI_API_KEY' },
       status: 201,
@@ -31,6 +32,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
         const { name } = body
         const row = newRow(body, upstreams.templates)
         await api.bindKey({ ...row, name }, value)
+        if (row.svc === true) await requireOtherGateway(upstreamSchema.parse({ ...row, name }), api.services, call.signal)
         await config.change(async draft => {
           await requireFreeName(draft, name, upstreams.get(name) !== undefined)
           await draft.upstreams.create(row)
@@ -54,14 +56,19 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       schema: { params: nameParamsSchema, body: patchBodySchema, response: upstreamObjectSchema },
       example: { enabled: false },
       handler: call => {
-        const { params: { name }, body: { auth_value: value, ...body } } = call
+        const { params: { name }, body: { auth_value: value, ...asked } } = call
         requireOwnName(name)
         const { source, config: present } = api.status(name)
+        const isSvc = asked.svc ?? present.svc
+        const body = isSvc && asked.url !== undefined ? { ...asked, url: gatewayBase(asked.url) } : asked
         if (present.kind === 'slot') guardSlotBacked(name, body)
         checkFallback(name, body.fallback)
         return api.audited(call, 'edit', name, async note => {
           note({ before: api.object(name) })
           await api.bindKey({ ...present, ...defined(body) }, value)
+          if (isSvc && (body.svc === true || body.url !== undefined)) {
+            await requireOtherGateway({ ...present, ...defined(body) }, api.services, call.signal)
+          }
           await config.change<unknown>(draft => source === 'upstreams.toml'
             ? draft.upstreams.patch(name, body)
             : draft.providers.patch(rowId(name, config.snapshot.providers), providerPatch(name, body)))

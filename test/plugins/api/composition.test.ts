@@ -172,7 +172,7 @@ t.test('a slot record is made of what is known of the slot', async t => {
 
 t.test('an upstream is a row beside the slots, without the password of its URL', async t => {
   const view: UpstreamView = {
-    name: 'cloud', kind: 'remote', url: 'https://u:p@api.example/v1', enabled: true, models: ['a', 'b'], refreshed_at: '2026-01-01T00:00:00Z', error: null
+    name: 'cloud', kind: 'remote', url: 'https://u:p@api.example/v1', svc: false, enabled: true, models: ['a', 'b'], refreshed_at: '2026-01-01T00:00:00Z', error: null
   }
   const cases: ReadonlyArray<readonly [Partial<UpstreamView>, string, RegExp]> = [
     [{}, 'serving', /configured upstream$/],

@@ -126,6 +126,8 @@ export const upstreamRowSchema = z.strictObject({
   url: z.string(),
   advertised_models: z.int(),
   last_used_model: z.string().nullable(),
+  svc: z.literal(true).optional().meta({ description: 'Another gateway: with `remote` its slots come next' }),
+  remote_error: z.string().optional().meta({ description: 'With `remote`: why its slots are not shown' }),
   _synthetic: z.literal(true),
   _synthetic_reason: z.string(),
   metrics: recordMetricsSchema
@@ -147,6 +149,33 @@ export const unreadRowSchema = z.strictObject({
   metadata: z.strictObject({ message: z.string(), file_problems: z.array(fileProblemSchema) })
 }).meta({ title: 'UnreadSlotRow' })
 export type UnreadRow = z.output<typeof unreadRowSchema>
+
+/** A slot of another gateway, as that one tells. */
+export const remoteSlotRowSchema = z.strictObject({
+  name: z.string().meta({ description: '`<upstream>/<slot>`: what a request names as its `model`' }),
+  kind: z.literal('remote-slot'),
+  upstream: z.string(),
+  slot: z.string(),
+  url: z.string().meta({ description: 'Of the gateway that has it' }),
+  type: z.string().nullable(),
+  state: z.string(),
+  status: z.string(),
+  enabled: z.boolean(),
+  model_id: z.string().nullable(),
+  model_default: z.string().nullable(),
+  device: z.string().nullable(),
+  backend: z.string(),
+  provider: z.string(),
+  ctx_max: tokens.nullable(),
+  capabilities: z.array(z.string()).nullable().meta({ description: 'What it can do; null where that gateway does not tell' }),
+  _synthetic: z.literal(true),
+  _synthetic_reason: z.string(),
+  metrics: recordMetricsSchema
+}).meta({ title: 'RemoteSlotRow' })
+export type RemoteSlotRow = z.output<typeof remoteSlotRowSchema>
+
+/** Members of a list: of this gateway, and with `remote` of those behind it. */
+export const slotListRowSchema = z.union([slotRecordSchema, upstreamRowSchema, unreadRowSchema, remoteSlotRowSchema])
 
 export const slotRowSchema = z.union([slotRecordSchema, upstreamRowSchema, unreadRowSchema])
 export type SlotRow = z.output<typeof slotRowSchema>

@@ -1,10 +1,11 @@
 import {
   KeptJson, messageOf, type Clock, type ConfigService, type Diagnostic, type DispatchService, type GatewayInfo, type PullState,
-  type SlotOutlook, type SlotService
+  type SlotOutlook, type SlotService, type UpstreamService
 } from 'svc-gateway/plugin'
 import { mapBounded, startDeadline, type Within } from './probe-limits.js'
+import { RemoteSlots } from './remote-slots.js'
 import { slotRecord, type AnchorFacts, type SlotFacts } from './record.js'
-import type { SlotRecord, SlotRow } from './record-schema.js'
+import type { RemoteSlotRow, SlotRecord, SlotRow } from './record-schema.js'
 import { fileOf, requireSlot } from './slot-lookup.js'
 import { unreadRow } from './unread-row.js'
 import { upstreamRows } from './upstream-row.js'
@@ -15,6 +16,7 @@ export interface RecordServices {
   readonly dispatch: DispatchService
   readonly info: GatewayInfo
   readonly clock: Clock
+  readonly upstreams: UpstreamService
 }
 
 const PROBES_AT_A_TIME = 8
@@ -23,6 +25,7 @@ const PROBE_MS = 8_000
 /** Reads what records are made of. What cannot be found out in time is left out; nothing here fails a list. */
 export class SlotRecords {
   readonly #services: RecordServices
+  readonly #remote: RemoteSlots
   readonly #kept = new Map<string, KeptJson>()
   #list: { readonly texts: readonly string[], readonly bytes: Buffer } = { texts: [], bytes: Buffer.from('[]') }
   #problems: { readonly of: readonly Diagnostic[] | null, readonly byFile: ReadonlyMap<string, readonly Diagnostic[]> } =
@@ -30,6 +33,7 @@ export class SlotRecords {
 
   constructor (services: RecordServices) {
     this.#services = services
+    this.#remote = new RemoteSlots(services)
   }
 
   /**
@@ -37,12 +41,32 @@ export class SlotRecords {
    * the last time the text is kept, and so are the bytes of all.
    */
   async listJson (): Promise<Buffer> {
+    return this.#joined(await this.#slotTexts(), this.#others())
+  }
+
+  /** As `listJson`, with the slots of each upstream that is a gateway after its row. */
+  async listJsonWithRemote (): Promise<Buffer> {
+    const [slots, remote] = await Promise.all([this.#slotTexts(), this.#remote.all()])
+    const others = this.#others().flatMap((row): Array<SlotRow | RemoteSlotRow> => {
+      const found = row.kind === 'remote' ? remote.get(row.name) : undefined
+      if (found === undefined) return [row]
+      return found.rows === null ? [{ ...row, remote_error: found.error } as SlotRow] : [row, ...found.rows]
+    })
+    return Buffer.from(`[${[...slots, ...others.map(row => JSON.stringify(row))].join(',')}]`)
+  }
+
+  async #slotTexts (): Promise<string[]> {
     const names = this.#services.slots.names()
     const deadline = startDeadline(this.#services.clock, PROBE_MS)
     const records = await mapBounded(names, PROBES_AT_A_TIME, name => this.#recordJson(name, deadline.within))
     deadline.end()
     if (this.#kept.size > names.length) for (const name of this.#kept.keys()) if (!names.includes(name)) this.#kept.delete(name)
-    const texts = [...records.filter(record => record !== null), ...this.#others().map(row => JSON.stringify(row))]
+    return records.filter(record => record !== null)
+  }
+
+  /** The bytes are kept as long as no text in them changes. */
+  #joined (slots: readonly string[], others: readonly SlotRow[]): Buffer {
+    const texts = [...slots, ...others.map(row => JSON.stringify(row))]
     const kept = this.#list.texts
     if (kept.length !== texts.length || !kept.every((text, i) => text === texts[i])) {
       this.#list = { texts, bytes: Buffer.from(`[${texts.join(',')}]`) }

@@ -7,7 +7,7 @@ export function upstreamRows (upstreams: readonly UpstreamView[], slotNames: Rea
 }
 
 function upstreamRow (upstream: UpstreamView): UpstreamRow {
-  const { name, kind, url, enabled, models, error, refreshed_at: refreshedAt } = upstream
+  const { name, kind, url, svc, enabled, models, error, refreshed_at: refreshedAt } = upstream
   const status = enabled && error === null && refreshedAt !== null ? 'serving' : 'offline'
   return {
     name,
@@ -20,6 +20,7 @@ function upstreamRow (upstream: UpstreamView): UpstreamRow {
     url: withoutCredentials(url),
     advertised_models: models.length,
     last_used_model: null,
+    ...(svc ? { svc } : {}),
     _synthetic: true,
     _synthetic_reason: reasonOf(upstream),
     metrics: { toks: 0, ttft: null, ctx: null, kv: null, mem: null }
@@ -33,7 +34,7 @@ function reasonOf ({ enabled, error, refreshed_at: refreshedAt }: UpstreamView):
 }
 
 /** A user name or password in a URL is not shown. */
-function withoutCredentials (url: string): string {
+export function withoutCredentials (url: string): string {
   const parsed = new URL(url)
   if (parsed.username === '' && parsed.password === '') return url
   parsed.username = ''
