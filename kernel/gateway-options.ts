@@ -12,6 +12,8 @@ export interface GatewayOptions {
   readonly plugins?: readonly AnyPlugin[]
   /** Root that /etc/svc and /var/lib/svc are moved under; wins over SVC_HOME. */
   readonly home?: string
+  /** Where another gateway runs on the home: wait until it is gone, and take over. Default is to refuse. */
+  readonly standby?: boolean
   /** Environment to read; default is the process's. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Win over svc.toml. Port 0 takes any free one. */

@@ -67,7 +67,11 @@ export async function openKernel (
   const env = options.env ?? process.env
   const paths = resolvePaths(env, options.home === undefined ? {} : { home: options.home })
   const lock = await acquireHomeLock(paths, 'starting', {
-    waiting: pid => log.warn(`another gateway${pid === null ? '' : ` (process ${pid})`} on this home is stopping and lets its last answers end; waiting for it`),
+    standby: options.standby === true,
+    waiting: ({ pid, stopping }) => {
+      const doing = stopping ? 'is stopping and lets its last answers end; waiting for it' : 'serves; waiting to take over'
+      log.warn(`another gateway${pid === null ? '' : ` (process ${pid})`} on this home ${doing}`)
+    },
     ...(signal === undefined ? {} : { signal })
   })
   let database: Database | null = null

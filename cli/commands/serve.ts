@@ -22,6 +22,7 @@ export function addServeCommand (program: Command, cli: Cli): void {
       .env('SVC_LOG_LEVEL').choices(logLevels))
     .option('--ready-json', 'print {"url", "pid"} as one line when it listens, and nothing else')
     .option('--stop-engines', 'stop the engines with the gateway, whatever the configuration says')
+    .option('--standby', 'where another gateway runs on the home: wait until it is gone, and take over')
     .addOption(new Option('--stop-on-stdin-end', 'stop when standard input ends, as it does when the parent is gone').hideHelp())
     .addOption(new Option('--check-answers', 'fail requests whose answer does not fit its schema: for tests').hideHelp())
     .addHelpText('after', '\nThe first Ctrl-C or SIGTERM stops it cleanly, the second hurries, the third exits at once.')

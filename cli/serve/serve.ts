@@ -20,6 +20,7 @@ export interface ServeOptions {
   readonly logLevel?: string
   readonly readyJson?: true
   readonly stopEngines?: true
+  readonly standby?: true
   readonly stopOnStdinEnd?: true
   readonly checkAnswers?: true
 }
@@ -39,6 +40,7 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
     ...(options.host === undefined ? {} : { host: options.host }),
     ...(options.port === undefined ? {} : { port: options.port }),
     ...(options.demo === true ? { pluginConfig: { demo: { provision: true, command: cli.command() } } } : {}),
+    ...(options.standby === true ? { standby: true } : {}),
     ...(options.stopEngines === true ? { stopEngines: true } : {}),
     ...(options.checkAnswers === true ? { checkAnswers: true } : {}),
     // the level of svc.toml holds where neither the command line nor the environment says one

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { isSvcError, svcError, type Paths, type SvcError } from '../contract/index.js'
 import { sweepTempFiles } from '../config/files/atomic-file.js'
 import { makeFolders } from '../config/files/make-folders.js'
@@ -15,33 +16,52 @@ const LIFE_FILE = 'gateway.alive'
 /** How long a second start waits for the first to leave: the usual case is a restart. */
 const MOMENT_MS = 2_000
 
+/** How soon a gateway in standby sees that its turn has come. */
+const STANDBY_PAUSE_MS = 250
+
 /** Begins the text of a gateway that lets its last answers end. */
 const STOPPING = 'stopping'
 
+export interface HomeHolder {
+  readonly pid: number | null
+  /** It lets its last answers end. */
+  readonly stopping: boolean
+}
+
 export interface HomeLockOptions {
   readonly waitMs?: number
-  /** Called once when the other gateway is on its way out and is waited for. */
-  readonly waiting?: (pid: number | null) => void
+  /** Wait as long as it takes for one that runs on, too. */
+  readonly standby?: boolean
+  /** Called once when the other gateway is waited for. */
+  readonly waiting?: (holder: HomeHolder) => void
   /** Ends the wait for it. */
   readonly signal?: AbortSignal
 }
 
 /**
  * One gateway per home. `text` says what runs here, best its address; `update` it once the port is known. Waits for one that
- * is stopping. Rejects with `gateway.home_in_use` that names the other one.
+ * is stopping, and with `standby` for any other. Rejects with `gateway.home_in_use` that names the other one.
  */
 export async function acquireHomeLock (paths: Paths, text: string, options: HomeLockOptions = {}): Promise<HeldLock> {
-  const { waitMs = MOMENT_MS, waiting = () => {}, signal } = options
+  const { waitMs = MOMENT_MS, standby = false, waiting = () => {}, signal } = options
   for (let told = false; ; told = true) {
     try {
-      return await tryLock(paths, text, waitMs)
+      return await tryLock(paths, text, standby ? 0 : waitMs)
     } catch (error) {
-      const isStopping = isSvcError(error) && error.code === 'gateway.home_in_use' && String(error.details.address).startsWith(STOPPING)
-      if (!isStopping) throw error
+      if (!isSvcError(error) || error.code !== 'gateway.home_in_use') throw error
+      const { pid, address } = error.details
+      const stopping = String(address).startsWith(STOPPING)
+      if (!stopping && !standby) throw error
       signal?.throwIfAborted()
-      if (!told) waiting(error.details.pid as number | null)
+      if (!told) waiting({ pid: pid as number | null, stopping })
+      if (standby) await pause(signal)
     }
   }
+}
+
+/** Ends early with the signal, whose reason the next look throws. A real timer: what is waited for is outside of this process. */
+async function pause (signal: AbortSignal | undefined): Promise<void> {
+  await wait(STANDBY_PAUSE_MS, undefined, signal === undefined ? {} : { signal }).catch(() => undefined)
 }
 
 /** Says that the gateway is on its way out, so that the next one waits for it. */

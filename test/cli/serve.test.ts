@@ -205,3 +205,24 @@ t.test('log lines for people', async t => {
   t.ok(folded.length === 2 && folded.every(text => text.length <= 80), folded.join('|'))
   t.match(folded[1], /^ {15}words.* {2}code=model\.not_found line=7$/, 'below the message, and the fields beside it')
 })
+
+t.test('one in standby takes over from a gateway that is killed, and probes tell one that serves from one that waits', async t => {
+  const home = t.testdir()
+  const first = await serve(t, home)
+  for (const probe of ['live', 'ready']) {
+    const answer = await fetch(`${first.url}/health/${probe}`)
+    t.match([answer.status, await answer.json()], [200, { status: 'ok' }], probe)
+  }
+  const next = spawnSvc(['serve', '--home', home, '--port', '0', '--ready-json', '--standby'])
+  t.teardown(async () => {
+    next.child.kill('SIGKILL')
+    await next.finished
+  })
+  let said = ''
+  while (!said.includes('waiting to take over')) said += String((await once(next.child.stderr!, 'data'))[0])
+  t.match(said, `process ${first.child.pid}) on this home serves`)
+  t.match(await run(['serve', '--home', home, '--port', '0']), { code: 1, stderr: /another gateway .* runs on/ }, 'without the flag it is refused as ever')
+  first.child.kill('SIGKILL')
+  const { url } = JSON.parse(await next.firstLine) as { url: string }
+  t.equal((await fetch(`${url}/health/ready`)).status, 200)
+})

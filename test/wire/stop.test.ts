@@ -173,6 +173,33 @@ t.test('a start that waits for a gateway which is stopping can be given up', asy
   await Promise.all([text, stopping])
 })
 
+t.test('a gateway in standby takes over when the first is gone, and not before', async t => {
+  const home = t.testdir()
+  const runtime = new FakeEngineRuntime()
+  t.teardown(() => runtime.destroy())
+  const first = await wireGateway(t, { home, runtime })
+  await (await first.chat({})).text()
+  const told: string[] = []
+  const log = { ...quiet, warn: (...said: unknown[]) => { told.push(said.map(String).join(' ')) } }
+  const next = createGateway({ home, runtime, log, port: 0, standby: true, plugins: [createFakeProviderPlugin()] })
+  let isUp = false
+  const starting = next.start().finally(() => { isUp = true })
+  await until(() => told.some(line => /process \d+\) on this home serves; waiting to take over/.test(line)), 'it says what it waits for')
+  t.equal((await first.chat({})).status, 200)
+  t.notOk(isUp)
+  await first.gateway.stop()
+  t.match((await starting).baseUrl, /^http/)
+  t.match(next.inference().slots.status('agent'), { adopted: true, state: 'ready' }, 'with the engine that ran')
+  t.equal(told.filter(line => /waiting/.test(line)).length, 1)
+
+  const third = createGateway({ home, runtime, log: quiet, port: 0, standby: true })
+  const given = third.start()
+  given.catch(() => {})
+  await third.stop()
+  await t.rejects(given, { code: 'gateway.stopping' }, 'a wait can be given up')
+  await next.stop()
+})
+
 t.test('a stop that comes during the start', async t => {
   const slow: AnyPlugin[] = [
     definePlugin({ name: 'slow-register', kind: 'service', apiVersion: 1, register: () => new Promise(resolve => { setTimeout(resolve, 50) }) }),

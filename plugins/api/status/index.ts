@@ -1,7 +1,7 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { featuresOf } from './features.js'
 import { identity, statusReport } from './report.js'
-import { featuresSchema, healthSchema, statusSchema, systemHealthSchema } from './schemas.js'
+import { featuresSchema, healthSchema, probeSchema, statusSchema, systemHealthSchema } from './schemas.js'
 import { systemHealth } from './system-health.js'
 
 /** `/api/status`, `/api/health`, `/api/features`: whether the gateway is well, what it runs and offers. */
@@ -45,6 +45,17 @@ export default definePlugin({
       schema: { response: healthSchema },
       handler: () => identity(ctx.services, ctx.services.plugins.standings())
     }))
+    for (const url of ['/health/live', '/health/ready']) {
+      ctx.addRoute(defineRoute({
+        method: 'GET',
+        url,
+        tag: 'Status',
+        summary: url === '/health/live' ? 'Whether the process answers' : 'Whether requests may be sent here',
+        description: 'For supervisors and load balancers: 200 with a few bytes, from memory. A gateway that stops answers 503.',
+        schema: { response: probeSchema },
+        handler: () => ({ status: 'ok' as const })
+      }))
+    }
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/health/system',

@@ -48,6 +48,8 @@ const diagnosticSchema = z.strictObject({
   code: z.string().meta({ description: 'What a request that runs into it is refused with' })
 })
 
+export const probeSchema = z.strictObject({ status: z.literal('ok') })
+
 /** `GET /api/status`. */
 export const statusSchema = z.strictObject({
   ...identity,
