@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import {
-  handled, isSvcError, svcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
+  handled, isSvcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
   type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type OutgoingWatch, type PluginCall,
-  type RouteCall, type SlotStatus, type SurfaceName, type SvcError, type TakenAnswer, type TakenRequest, type UploadOptions,
+  type RouteCall, type SurfaceName, type SvcError, type TakenAnswer, type TakenRequest, type UploadOptions,
   type UpstreamView
 } from '../contract/index.js'
-import { isServing } from '../slots/schedule/slot-machine.js'
 import { ActiveRequests } from './requests/active-requests.js'
 import type { HoldTimes } from './answer/answer-sink.js'
 import { keepBody } from './body/body-blocks.js'
@@ -14,26 +13,21 @@ import type { Breakers } from './upstream/breakers.js'
 import type { CallContext } from './call/call-context.js'
 import { CallSink } from './call/call-sink.js'
 import type { Catalog } from './route/catalog.js'
-import { clientLeft, isGone, leftRequest } from './answer/client-gone.js'
-import { ClientSink, writeError } from './answer/client-sink.js'
+import { isGone } from './answer/client-gone.js'
+import { writeError } from './answer/client-sink.js'
 import { composeAnswer } from './answer/composed-answer.js'
+import { toldFailure } from './answer/told-failure.js'
 import { EnginePassage, passageOff } from './call/engine-passage.js'
-import { embeddingTexts } from './body/embedding-body.js'
-import { EmbeddingLine } from './call/embedding-line.js'
-import { Flights } from './call/flights.js'
 import { Interceptors } from './route/interceptors.js'
 import { gatewaysOf, VIA_HEADER } from './requests/loop-guard.js'
 import type { RequestHistory } from './requests/request-history.js'
-import type { Asked, Prepared } from './call/prepared.js'
+import { prepare, type Asked, type PrepareDeps, type Prepared } from './call/prepared.js'
 import { bodyError, missingModel } from './route/resolution-errors.js'
-import { TappedSink } from './answer/tapped-sink.js'
-import { tellLoading } from './answer/loading-notes.js'
 import { OtherSurface } from './call/other-surface.js'
 import { ModelLookup } from './route/model-lookup.js'
 import type { Route } from './route/resolve.js'
-import { callSlot } from './call/slot-call.js'
-import { planSlotCall, type SlotPlan } from './call/slot-plan.js'
-import { PRIORITY_HEADER, priorityOf } from './requests/priority.js'
+import { PRIORITY_HEADER } from './requests/priority.js'
+import { SlotTrips } from './call/slot-trips.js'
 import { OutgoingDesk } from './call/watched-call.js'
 import { UploadMemory } from './upload/upload-memory.js'
 import { UploadRun, type UploadCall, type UploadDeps } from './upload/upload-run.js'
@@ -57,19 +51,17 @@ type ClientCall = RouteCall<unknown, unknown, Buffer>
 /** The one path of every `/v1` request: resolve, wait for the slot, forward, answer. */
 export class GatewayDispatcher implements DispatchService {
   readonly #deps: DispatcherDeps
-  readonly #flights = new Flights(error => this.#told(error))
-  readonly #embeddings = new EmbeddingLine(
-    error => this.#told(error), () => this.#deps.config.snapshot.svc.dispatcher.embedding_line_bytes
-  )
-
   readonly active: ActiveRequests
   readonly #interceptors = new Interceptors()
   readonly #outgoing = new OutgoingDesk()
-  readonly #trips: TripDeps
+  readonly #preparing: PrepareDeps
+  readonly #toSlots: SlotTrips
+  readonly #toUpstreams: TripDeps
   readonly #lookup: ModelLookup
   readonly #uploads: UploadDeps
   readonly #passage: EnginePassage
   readonly #elsewhere: OtherSurface
+  readonly #told: (error: unknown) => SvcError
 
   constructor (deps: DispatcherDeps) {
     this.#deps = deps
@@ -77,19 +69,22 @@ export class GatewayDispatcher implements DispatchService {
       if (sink.isClients) deps.history.ended(surface, startedAt, sink.failed)
     })
     this.#lookup = new ModelLookup(deps)
-    const told = (error: unknown): SvcError => this.#told(error)
+    const told = this.#told = (error: unknown): SvcError => toldFailure(error, deps.log)
+    const holdTimes = (): HoldTimes => this.#holdTimes()
     const memory = new UploadMemory(deps.config.snapshot.svc.server.upload_memory_bytes)
     this.#uploads = { ...deps, outgoing: this.#outgoing, lookup: this.#lookup, active: this.active, memory, told }
     this.#passage = new EnginePassage({ ...deps, resolve: name => deps.catalog.resolveAnywhere(name), active: this.active, told })
-    this.#trips = {
+    this.#preparing = { clock: deps.clock, log: deps.log, active: this.active }
+    this.#toSlots = new SlotTrips({ ...deps, holdTimes, told })
+    this.#toUpstreams = {
       ...deps,
       outgoing: this.#outgoing,
       resolve: (model, surface) => deps.catalog.resolve(model, surface),
-      holdTimes: () => this.#holdTimes(),
+      holdTimes,
       told,
       random: Math.random
     }
-    this.#elsewhere = new OtherSurface({ ...this.#trips, active: this.active })
+    this.#elsewhere = new OtherSurface({ ...this.#toUpstreams, active: this.active })
   }
 
   forward (call: ClientCall, options: ForwardOptions): typeof handled {
@@ -199,7 +194,7 @@ export class GatewayDispatcher implements DispatchService {
       const found = this.#lookup.now(model, options.surface)
       const elsewhere = isSvcError(found) ? this.#elsewhere.routeOf(found, model, options) : null
       if (isSvcError(found) && elsewhere === null) return found
-      const prepared = this.#prepare(asked, options, view, model, reader)
+      const prepared = prepare(this.#preparing, asked, options, view, model, reader)
       if (elsewhere !== null) {
         this.#elsewhere.answer(prepared, elsewhere)
         return null
@@ -212,59 +207,13 @@ export class GatewayDispatcher implements DispatchService {
     }
   }
 
-  #prepare (
-    asked: Asked, options: ForwardOptions, view: BodyView | null, model: string, reader: ServerResponse | CallSink
-  ): Prepared {
-    const gone = (): void => prepared.giveUp(clientLeft(asked.requestId))
-    const left = (): void => {
-      const before = prepared.sent ? 'its answer was complete' : 'its request reached an engine'
-      this.#deps.log.debug({ request_id: asked.requestId }, `the client left before ${before}`)
-      gone()
-    }
-    const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, left, options.dialect)
-    if (sink instanceof CallSink) sink.onGone = gone
-    const prepared: Prepared = {
-      asked,
-      options,
-      view,
-      sink,
-      id: asked.requestId,
-      model,
-      surface: options.surface,
-      priority: priorityOf(asked.request.headers[PRIORITY_HEADER], options.surface, view?.isTrue('stream') === true),
-      slot: null,
-      upstream: null,
-      sent: false,
-      attempt: 0,
-      note: null,
-      startedAt: this.#deps.clock.monotonic(),
-      bytesIn: asked.body.length,
-      headers: asked.origin ?? asked.request.headers,
-      tokens: 0,
-      shared: null,
-      index: -1,
-      giveUp: () => prepared.settle(),
-      isElsewhere: false,
-      settle: () => {
-        if (!prepared.isElsewhere) this.active.remove(prepared)
-      },
-      stop: error => {
-        sink.fail(error)
-        prepared.giveUp(error)
-      }
-    }
-    if (options.tap !== undefined) prepared.sink = new TappedSink(sink, options.tap, () => prepared.upstream, this.#deps.log)
-    this.active.add(prepared)
-    return prepared
-  }
-
   /** From here on the client's answer is the sink's: nothing may escape. */
   #go (prepared: Prepared, found: Route): void {
     try {
       const route = this.#deps.catalog.ableRoute(found, prepared)
       if (this.#elsewhere.takes(prepared, route)) return
-      if (route.kind === 'slot') this.#toSlot(prepared, route)
-      else new UpstreamTrip(this.#trips, prepared, route).start()
+      if (route.kind === 'slot') this.#toSlots.start(prepared, route)
+      else new UpstreamTrip(this.#toUpstreams, prepared, route).start()
     } catch (error) {
       prepared.sink.fail(this.#told(error))
       prepared.settle()
@@ -286,111 +235,8 @@ export class GatewayDispatcher implements DispatchService {
     }
   }
 
-  #toSlot (prepared: Prepared, { slot, modelId }: Extract<Route, { kind: 'slot' }>): void {
-    const { slots, clock } = this.#deps
-    const { view, sink, settle } = prepared
-    prepared.slot = slot
-    prepared.attempt = 1
-    const plan = planSlotCall(this.#deps, prepared, slot, modelId)
-    const { surface, input } = plan
-    if (view?.isTrue('stream') === true) sink.hold(clock, this.#holdTimes())
-    const lease = slots.tryAcquire(slot, surface.light)
-    if (lease !== null) {
-      prepared.sent = true
-      prepared.giveUp = callSlot(this.#deps, input(lease, prepared), sink, settle, () => this.#inLine(prepared, slot, plan, true))
-      return
-    }
-    if (surface.body === 'json' && prepared.surface === 'embeddings' && this.#joinOthers(prepared, slot, plan)) return
-    this.#inLine(prepared, slot, plan, false)
-  }
-
-  /** Puts texts in the line where they share calls with others; false for a body that is not about texts. */
-  #joinOthers (prepared: Prepared, slot: string, { surface, body, input }: SlotPlan): boolean {
-    const texts = embeddingTexts(body)
-    if (texts === null) return false
-    const { slots } = this.#deps
-    prepared.giveUp = this.#embeddings.join({
-      slot,
-      priority: prepared.priority,
-      acquire: async (signal, again) => {
-        if (again) assertNotStopped(slots.status(slot))
-        return await slots.acquire(slot, signal, surface.light, prepared.priority)
-      },
-      send: (lease, joined, requests, sink, settled, unsent) => {
-        const plain = input(lease, { tokens: 0 })
-        for (let i = 1; i < requests; i++) plain.throughput.request()
-        return callSlot(this.#deps, { ...plain, body: joined }, sink, settled, unsent)
-      }
-    }, { texts, body, sink: prepared.sink, sent: isSent => { prepared.sent = isSent }, done: prepared.settle })
-    return true
-  }
-
-  /** @param back it was given to an engine that turned out not to be there, and was told nothing */
-  #inLine (prepared: Prepared, slot: string, { surface, body, input }: SlotPlan, back: boolean): void {
-    const { slots, config } = this.#deps
-    prepared.sent = false
-    const endNotes = this.#noteLoading(prepared, slot)
-    const seat = this.#flights.board({
-      slot,
-      path: surface.path,
-      body,
-      limitBytes: config.snapshot.svc.dispatcher.slow_reader_buffer_kb * 1024,
-      shared: !back && !isServing(slots.status(slot).state),
-      acquire: async (signal, again) => {
-        if (back || again) assertNotStopped(slots.status(slot))
-        return await slots.acquire(slot, signal, surface.light, prepared.priority)
-      },
-      send: (lease, fanOut, settled, unsent) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled, unsent)
-    }, prepared.sink, {
-      sent: counter => {
-        endNotes()
-        prepared.sent = true
-        prepared.shared = counter
-      },
-      returned: () => { prepared.sent = false },
-      done: () => {
-        endNotes()
-        prepared.settle()
-      }
-    })
-    prepared.giveUp = seat.leave
-  }
-
-  /** Only chat completions have a place for it in their streams; the others are kept alive with comment lines. */
-  #noteLoading ({ options, view, sink, id, model }: Prepared, slot: string): () => void {
-    const { clock, config, slots } = this.#deps
-    const { show_loading: isOn, ping_interval_s: pingS } = config.snapshot.svc.dispatcher
-    const isChatStream = options.surface === 'chat' && options.dialect === undefined && view?.isTrue('stream') === true
-    if (!isOn || !isChatStream || !sink.isClients || isServing(slots.status(slot).state)) return () => {}
-    return tellLoading({
-      statuses: signal => slots.watch(slot, signal),
-      model,
-      requestId: id,
-      now: () => clock.now(),
-      write: event => sink.note(event, clock, pingS * 1000)
-    })
-  }
-
   #holdTimes (): HoldTimes {
     const { hold_headers_s: hold, ping_interval_s: ping } = this.#deps.config.snapshot.svc.dispatcher
     return { holdMs: hold * 1000, pingMs: ping * 1000 }
   }
-
-  /** What a client learns of a failure: what was not expected stays in the log. */
-  #told (error: unknown): SvcError {
-    if (isSvcError(error)) return error
-    const left = leftRequest(error)
-    if (left !== null) {
-      this.#deps.log.debug({ request_id: left }, 'the client left before its request was answered')
-      return svcError('request.cancelled', 'the client closed its connection')
-    }
-    this.#deps.log.error({ err: error }, 'a request could not be dispatched')
-    return svcError('system.internal', 'internal error; the log of the gateway has it', { cause: error })
-  }
-}
-
-/** A request that was on its way to an engine when that was told to stop does not bring it back. */
-function assertNotStopped ({ name, state }: SlotStatus): void {
-  if (state !== 'unloading' && state !== 'offline') return
-  throw svcError('slot.stopped', `slot '${name}' was unloaded while the request was on its way to it`, { details: { slot: name, retry_after_s: 1 } })
 }

@@ -1,9 +1,16 @@
-import type { ForwardOptions, NamedSlotConfig, OutgoingCall, RouteCall, Surface, SurfaceName } from '../../contract/index.js'
-import type { ActiveRequest } from '../requests/active-requests.js'
+import type { ServerResponse } from 'node:http'
+import type {
+  Clock, ForwardOptions, Logger, NamedSlotConfig, OutgoingCall, RouteCall, Surface, SurfaceName
+} from '../../contract/index.js'
+import type { ActiveRequest, ActiveRequests } from '../requests/active-requests.js'
 import type { ReaderSink } from '../answer/answer-sink.js'
+import { clientLeft } from '../answer/client-gone.js'
+import { ClientSink } from '../answer/client-sink.js'
+import { TappedSink } from '../answer/tapped-sink.js'
 import type { BodyView } from '../body/body-view.js'
+import { CallSink } from './call-sink.js'
 import type { VIA_HEADER } from '../requests/loop-guard.js'
-import type { PRIORITY_HEADER } from '../requests/priority.js'
+import { PRIORITY_HEADER, priorityOf } from '../requests/priority.js'
 import { rewrittenBody } from '../body/rewritten-body.js'
 
 /** What is sent on: a client's request, or a plugin's in the same shape. */
@@ -34,6 +41,60 @@ export interface Prepared extends ActiveRequest {
   /** Gives up what the client waits for. Set once the request is on its way. */
   giveUp: (reason: Error) => void
   readonly settle: () => void
+}
+
+export interface PrepareDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly active: ActiveRequests
+}
+
+/** Begins a request: from here on it is one of the active ones, until it settles. */
+export function prepare (
+  { clock, log, active }: PrepareDeps, asked: Asked, options: ForwardOptions, view: BodyView | null, model: string,
+  reader: ServerResponse | CallSink
+): Prepared {
+  const gone = (): void => prepared.giveUp(clientLeft(asked.requestId))
+  const left = (): void => {
+    const before = prepared.sent ? 'its answer was complete' : 'its request reached an engine'
+    log.debug({ request_id: asked.requestId }, `the client left before ${before}`)
+    gone()
+  }
+  const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, left, options.dialect)
+  if (sink instanceof CallSink) sink.onGone = gone
+  const prepared: Prepared = {
+    asked,
+    options,
+    view,
+    sink,
+    id: asked.requestId,
+    model,
+    surface: options.surface,
+    priority: priorityOf(asked.request.headers[PRIORITY_HEADER], options.surface, view?.isTrue('stream') === true),
+    slot: null,
+    upstream: null,
+    sent: false,
+    attempt: 0,
+    note: null,
+    startedAt: clock.monotonic(),
+    bytesIn: asked.body.length,
+    headers: asked.origin ?? asked.request.headers,
+    tokens: 0,
+    shared: null,
+    index: -1,
+    giveUp: () => prepared.settle(),
+    isElsewhere: false,
+    settle: () => {
+      if (!prepared.isElsewhere) active.remove(prepared)
+    },
+    stop: error => {
+      sink.fail(error)
+      prepared.giveUp(error)
+    }
+  }
+  if (options.tap !== undefined) prepared.sink = new TappedSink(sink, options.tap, () => prepared.upstream, log)
+  active.add(prepared)
+  return prepared
 }
 
 /**
