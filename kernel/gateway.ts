@@ -117,8 +117,8 @@ class GatewayRun implements Gateway {
       const inference = this.#inference = createInference(kernel, host, this.#options)
       if (this.#options.guardProcess === true) {
         this.#unguard = guardProcess({
-          owner: error => host.ownerOf(error),
-          blame: (name, error) => host.blame(name, error),
+          owner: error => host.culprits.ownerOf(error),
+          blame: (name, error) => host.culprits.blame(name, error),
           fatal: error => this.#fatal(error),
           warning: warning => this.#log.warn({ err: warning }, `${warning.name}: ${warning.message}`),
           stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is not an error')

@@ -96,7 +96,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/http/stream': [],
   'kernel/host/record': [],
   'kernel/host/packages': ['record'],
-  'kernel/host/watch': ['packages'],
+  'kernel/host/watch': ['record', 'packages'],
   'kernel/host/mount': ['record', 'watch'],
   'kernel/host/start': ['record', 'watch', 'mount'],
   'kernel/host/reload': ['record', 'mount', 'start'],

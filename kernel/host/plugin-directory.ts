@@ -6,12 +6,12 @@ import {
 import { noProviders, type LaidProviders } from '../config/parts/laid-providers.js'
 import { checkShape, dotted } from '../config/check/shape-check.js'
 import type { DocumentedRoute } from '../http/openapi/openapi.js'
-import { nameOf } from './start/boot.js'
 import { errorsOf } from './mount/conflicts.js'
 import { HostedAgents } from './record/hosted-agents.js'
 import type { PluginLogs } from './watch/plugin-logs.js'
 import type { KnownPlugin } from './record/plugin-findings.js'
-import { healthOf, isAlive, knownPlugin, toReport, toStanding, usersOf, type PluginRecord } from './record/record.js'
+import { healthOf, toReport, toStanding, usersOf } from './record/plugin-report.js'
+import { isAlive, knownPlugin, nameOf, type PluginRecord } from './record/record.js'
 
 export interface PluginDirectoryDeps {
   readonly config: Pick<ConfigService, 'snapshot'>

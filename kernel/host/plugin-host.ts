@@ -1,19 +1,23 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  messageOf, svcError, type ConfigFileDefinition, type EventBus, type PluginReport, type PluginService,
+  messageOf, type ConfigFileDefinition, type EventBus, type PluginReport, type PluginService,
   type RuntimeDefinition
 } from '../contract/index.js'
 import { LaidProviders } from '../config/parts/laid-providers.js'
-import { Boot, deadDependency, nameOf, type BootDeps } from './start/boot.js'
-import { blamedByStack, leaveScopes, placeAmong } from './watch/plugin-scope.js'
+import { Boot, type BootDeps } from './start/boot.js'
+import { Culprits } from './watch/culprits.js'
+import { leaveScopes } from './watch/plugin-scope.js'
 import { withDeadline } from './start/deadline.js'
 import type { Frame } from './watch/loop-watch.js'
 import type { Generations } from './packages/generations.js'
-import { placeOf } from './watch/failure-text.js'
 import { judgeReload } from './reload/reload-judgement.js'
 import { renderPlugins, type Fallen } from './mount/render.js'
 import { PluginStarter } from './start/plugin-starter.js'
-import { fail, isAlive, newRecord, outcomeOf, skip, waitingFor, type Candidate, type PluginRecord } from './record/record.js'
+import { assertRequired } from './start/required-plugins.js'
+import { outcomeOf } from './record/plugin-report.js'
+import {
+  deadDependency, fail, isAlive, nameOf, newRecord, skip, waitingFor, type Candidate, type PluginRecord
+} from './record/record.js'
 import type { Services } from './mount/services.js'
 import { problemsOf, type ToolsOfPlugin } from '../tools/plugin-tools.js'
 import { gateOf } from './mount/mount.js'
@@ -47,6 +51,8 @@ export class PluginHost extends PluginDirectory implements PluginService {
   readonly #deps: PluginHostDeps
   readonly #boot: Boot
   readonly #starter: PluginStarter
+  /** Whose failures are whose. */
+  readonly culprits: Culprits
   #app: FastifyInstance | null = null
   #line: Promise<unknown> = Promise.resolve()
   #unwatch: (() => void) | null = null
@@ -59,6 +65,7 @@ export class PluginHost extends PluginDirectory implements PluginService {
     this.#deps = deps
     this.#boot = new Boot(deps)
     this.#starter = new PluginStarter(deps)
+    this.culprits = new Culprits({ ...deps, records: () => this.records, booting: () => this.#boot.running })
   }
 
   /** The instance that serves, for `inject`. Null before the boot. */
@@ -71,14 +78,14 @@ export class PluginHost extends PluginDirectory implements PluginService {
     this.#setRecords(inOrder(fresh, ordered))
     await this.#render()
     await this.#laying
-    this.#checkRequired()
+    assertRequired(this.records, this.#deps.config.snapshot.svc.plugins.required)
   }
 
   /** Runs the start hooks. Rejects only when a required plugin fell, or none stands. */
   async start (): Promise<void> {
     await this.#starter.start(this.records)
     this.#setRecords(this.records)
-    this.#checkRequired()
+    assertRequired(this.records, this.#deps.config.snapshot.svc.plugins.required)
     for (const record of this.records) this.#report(record)
     leaveScopes()
     await this.#sweep()
@@ -108,47 +115,9 @@ export class PluginHost extends PluginDirectory implements PluginService {
     const found = await this.#deps.candidates()
     // code that came with the gateway is not watched, and the watch costs a thread
     if (found.some(({ source }) => source.startsWith('package:'))) {
-      this.#unwatch ??= this.#deps.watchLoop?.(frames => this.#tellBlocked(frames)) ?? null
+      this.#unwatch ??= this.#deps.watchLoop?.(frames => this.culprits.tellBlocked(frames)) ?? null
     }
     return found
-  }
-
-  #tellBlocked (frames: readonly Frame[]): void {
-    const blocked = placeAmong(frames, this.#roots())
-    if (blocked === null) return
-    const { plugin, place } = blocked
-    const message = `plugin ${plugin} blocked the gateway for more than a second, at ${place}; take long work out of the event loop`
-    this.#deps.log.error({ plugin, place }, message)
-    this.#deps.events.emit({ type: 'plugin.blocked', severity: 'error', source: `plugin:${plugin}`, message, data: { plugin, place } })
-  }
-
-  #roots (): ReadonlyMap<string, string> {
-    const records = new Set([...this.records, ...this.#boot.running])
-    return new Map([...records].flatMap(record => {
-      const root = record.candidate.root()
-      return root === null ? [] : [[nameOf(record), root] as const]
-    }))
-  }
-
-  /** Whose code an error comes from, by its stack. */
-  ownerOf (error: unknown): string | null {
-    return blamedByStack(error, this.#roots())
-  }
-
-  /** A plugin's own asynchronous work failed unhandled. During the boot it falls for that. */
-  blame (name: string, error: unknown): void {
-    const isIt = (record: PluginRecord): boolean => record.name === name || nameOf(record) === name
-    const record = this.records.find(isIt) ?? this.#boot.booting(name)
-    const root = record?.candidate.root() ?? null
-    const place = error instanceof Error && root !== null ? placeOf(error, root) : null
-    const message = `background work failed: ${place === null ? '' : `${place}: `}${messageOf(error)}`
-    const plugin = record === undefined ? name : nameOf(record)
-    this.#deps.log.error({ plugin, err: error }, message)
-    if (record !== undefined) record.late = { count: record.late.count + 1, last: message }
-    if (record?.state === 'booting') fail(record, record.phase, 'plugin.background_failure', message)
-    this.#deps.events.emit({
-      type: 'plugin.background_failure', severity: 'error', source: `plugin:${plugin}`, message, data: { plugin }
-    })
   }
 
   async #reload (again: ReadonlySet<string>): Promise<readonly PluginReport[]> {
@@ -276,17 +245,6 @@ export class PluginHost extends PluginDirectory implements PluginService {
     } catch (error) {
       log.error({ err: error }, 'a plugin did not close its scope')
     }
-  }
-
-  #checkRequired (): void {
-    const fallen = this.#deps.config.snapshot.svc.plugins.required.flatMap(name => {
-      const record = this.records.find(candidate => nameOf(candidate) === name)
-      return record !== undefined && isAlive(record) ? [] : [`${name}: ${record?.message ?? 'there is no such plugin'}`]
-    })
-    if (fallen.length > 0) throw svcError('plugin.unavailable', `required plugins are not active: ${fallen.join('; ')}`)
-    if (this.records.length === 0 || this.records.some(isAlive)) return
-    const reasons = this.records.map(record => `${nameOf(record)}: ${record.message ?? ''}`)
-    throw svcError('plugin.unavailable', `no plugin is active: ${reasons.join('; ')}`)
   }
 
   /** One line per plugin. */

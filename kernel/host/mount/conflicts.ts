@@ -4,6 +4,7 @@ import {
 } from '../../contract/index.js'
 import { configFiles } from '../../config/parts/config-parts.js'
 import { ADMIN } from '../../tools/route-tool.js'
+import { nameOf, type PluginRecord } from '../record/record.js'
 import type { Stage } from '../record/stage.js'
 import { isOwnTable } from '../../contract/plugin/settings-table.js'
 
@@ -26,6 +27,16 @@ export interface Claim {
 /** The tables of a plugin. Pure. */
 export function errorsOf ({ errors = [] }: Pick<AnyPlugin, 'errors'>): ReadonlyArray<PluginErrors<never>> {
   return [errors].flat()
+}
+
+/** What a plugin that was registered claims. */
+export function claimOf (record: PluginRecord): Claim {
+  const { stage, plugin, candidate } = record
+  const isPackage = candidate.root() !== null
+  return {
+    plugin: record.name, stage: stage!, errors: errorsOf(plugin!), settings: plugin!.settings,
+    domain: isPackage ? nameOf(record).replaceAll('-', '_') : null
+  }
 }
 
 const kernelCodes: ReadonlySet<string> = new Set(Object.keys(errorCodes).map(errorKey))

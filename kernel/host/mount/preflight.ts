@@ -44,3 +44,22 @@ export async function preflight (
     await scratch.close().catch(() => {})
   }
 }
+
+/**
+ * Of plugins that declare routes and nothing else, as nearly all do. The gateway's own are taken at their word: one that
+ * could not be mounted would fall then. The others share a scratch instance, and only when that fails does each have
+ * one of its own, which finds the culprit.
+ */
+export async function preflightTogether (
+  records: readonly PluginRecord[], services: Services, deps: MountDeps
+): Promise<ReadonlyMap<PluginRecord, ReadonlySet<string>>> {
+  const declared = records.flatMap(record => {
+    const keys = declaredKeys(record)
+    return keys === null ? [] : [[record, keys] as const]
+  })
+  const own = declared.filter(([{ candidate }]) => candidate.origin === 'builtin')
+  const others = declared.map(([record]) => record).filter(({ candidate }) => candidate.origin !== 'builtin')
+  if (others.length === 0) return new Map(own)
+  const checked = await preflight(others, services, deps).catch(() => [])
+  return new Map([...own, ...checked])
+}

@@ -1,6 +1,5 @@
 import type { ErrorCode } from '../../contract/index.js'
-import { nameOf } from '../start/boot.js'
-import type { Candidate, PluginRecord } from '../record/record.js'
+import { nameOf, type Candidate, type PluginRecord } from '../record/record.js'
 
 export interface ReloadWish {
   readonly wanted: readonly Candidate[]

@@ -3,15 +3,15 @@ import {
 } from '../../contract/index.js'
 import { dotted } from '../../config/check/shape-check.js'
 import type { MountDeps } from '../../http/mount-route.js'
-import { errorsOf, findConflicts, routeKey, type Claim } from '../mount/conflicts.js'
+import { claimOf, findConflicts, routeKey } from '../mount/conflicts.js'
 import { definitionOf, failureText, placed } from '../watch/failure-text.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
 import { ownServices } from './owned-services.js'
 import { inPlugin } from '../watch/plugin-scope.js'
 import { checkPluginTable } from '../record/plugin-findings.js'
-import { declaredKeys, preflight } from '../mount/preflight.js'
-import { fail, isAlive, skip, type PluginRecord } from '../record/record.js'
+import { preflight, preflightTogether } from '../mount/preflight.js'
+import { deadDependency, fail, isAlive, nameOf, skip, type PluginRecord } from '../record/record.js'
 import { Services } from '../mount/services.js'
 import { checkPluginShape } from '../record/shape.js'
 import { createContext, type PluginState } from '../record/stage.js'
@@ -48,11 +48,6 @@ export class Boot {
 
   /** What went through the steps last. */
   get running (): readonly PluginRecord[] { return this.#running }
-
-  /** A plugin that is on its way through the steps. */
-  booting (name: string): PluginRecord | undefined {
-    return this.#running.find(record => record.name === name || nameOf(record) === name)
-  }
 
   /**
    * Takes the new records through all steps. `standing` are the plugins that are there already: their services,
@@ -158,7 +153,7 @@ export class Boot {
 
   async #register (record: PluginRecord, all: readonly PluginRecord[]): Promise<void> {
     if (!isAlive(record)) return
-    const culprit = this.#deadDependency(record, all)
+    const culprit = deadDependency(record.plugin!, all)
     if (culprit !== null) return skip(record, 'register', culprit)
     const plugin = record.plugin!
     await this.#timed(record, 'register', 'plugin.register_failed', async () => {
@@ -210,7 +205,7 @@ export class Boot {
     const services = this.#services
     const owners = new Map<string, string>()
     for (const record of standing) for (const key of record.routeKeys) owners.set(key, record.name)
-    const together = await this.#preflightTogether(records.filter(isAlive))
+    const together = await preflightTogether(records.filter(isAlive), services, mount)
     for (const record of records.filter(isAlive)) {
       await this.#timed(record, 'preflight', 'plugin.preflight_failed', async () => {
         const alone = async (): Promise<ReadonlySet<string>> => (await preflight([record], services, mount)).get(record)!
@@ -223,27 +218,10 @@ export class Boot {
     }
   }
 
-  /**
-   * Of plugins that declare routes and nothing else, as nearly all do. The gateway's own are taken at their word: one that
-   * could not be mounted would fall then. The others share a scratch instance, and only when that fails does each have
-   * one of its own, which finds the culprit.
-   */
-  async #preflightTogether (records: readonly PluginRecord[]): Promise<ReadonlyMap<PluginRecord, ReadonlySet<string>>> {
-    const declared = records.flatMap(record => {
-      const keys = declaredKeys(record)
-      return keys === null ? [] : [[record, keys] as const]
-    })
-    const own = declared.filter(([{ candidate }]) => candidate.origin === 'builtin')
-    const others = declared.map(([record]) => record).filter(({ candidate }) => candidate.origin !== 'builtin')
-    if (others.length === 0) return new Map(own)
-    const checked = await preflight(others, this.#services, this.#deps.mount).catch(() => [])
-    return new Map([...own, ...checked])
-  }
-
   /** What needs a fallen plugin falls with it, and its services are withdrawn. */
   #cascade (records: readonly PluginRecord[], phase: BootPhase): void {
     for (const record of records.filter(isAlive)) {
-      const culprit = this.#deadDependency(record, records)
+      const culprit = deadDependency(record.plugin!, records)
       if (culprit !== null) skip(record, phase, culprit)
     }
     for (const record of records) {
@@ -254,10 +232,6 @@ export class Boot {
   /** With the place of its definition. */
   #refuse (record: PluginRecord, phase: BootPhase, code: ErrorCode, message: string): void {
     fail(record, phase, code, placed(message, definitionOf(record.plugin), record.candidate.root()))
-  }
-
-  #deadDependency (record: PluginRecord, all: readonly PluginRecord[]): string | null {
-    return deadDependency(record.plugin!, all)
   }
 
   async #timed (record: PluginRecord, phase: BootPhase, code: ErrorCode, work: () => Promise<void>): Promise<void> {
@@ -280,24 +254,4 @@ function clashError ({ stage, candidate }: PluginRecord, key: string, owner: str
   const route = stage?.routes.find(({ method, url }) => routeKey(method, url) === key)
   const call = stage?.calls.get(route ?? stage.scopes[0])
   return svcError('plugin.conflict', placed(`${key.replace(/^route /, '')} belongs to plugin '${owner}'; choose another URL`, call, candidate.root()))
-}
-
-export function nameOf (record: PluginRecord): string {
-  return record.plugin?.name ?? record.name
-}
-
-/** The name of a plugin that provides something `plugin` requires and is not active; null when all is well. */
-export function deadDependency (plugin: AnyPlugin, all: readonly PluginRecord[]): string | null {
-  const needed = new Set(Object.values(plugin.requires ?? {}).map(ref => ref.id))
-  const dead = all.find(other => !isAlive(other) && (other.plugin?.provides ?? []).some(ref => needed.has(ref.id)))
-  return dead?.name ?? null
-}
-
-function claimOf (record: PluginRecord): Claim {
-  const { stage, plugin, candidate } = record
-  const isPackage = candidate.root() !== null
-  return {
-    plugin: record.name, stage: stage!, errors: errorsOf(plugin!), settings: plugin!.settings,
-    domain: isPackage ? nameOf(record).replaceAll('-', '_') : null
-  }
 }

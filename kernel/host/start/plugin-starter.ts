@@ -1,10 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import { isSvcError, messageOf, type Clock, type ErrorCode, type Logger } from '../../contract/index.js'
-import { nameOf } from './boot.js'
 import { withDeadline } from './deadline.js'
 import { failureText } from '../watch/failure-text.js'
 import { inPlugin } from '../watch/plugin-scope.js'
-import { fail, isAlive, skip, type PluginRecord } from '../record/record.js'
+import { fail, isAlive, nameOf, skip, type PluginRecord } from '../record/record.js'
 
 const START_DEADLINE_MS = 30_000
 const STOP_DEADLINE_MS = 10_000
