@@ -2,13 +2,14 @@ import {
   messageOf, svcError, type Clock, type ConfigService, type EventBus, type GpuArbiter, type GpuInfo, type GpuMode,
   type GpuStatus, type Logger, type NamedSlotConfig, type SlotGate
 } from '../../contract/index.js'
-import { abortable } from '../../async/waiting.js'
+import { Changes } from '../../async/changes.js'
 import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput } from './gpu-arbiter-core.js'
-import type { GpuState, GpuStateFile } from './gpu-arbiter-file.js'
+import type { GpuStateFile } from './gpu-arbiter-file.js'
 import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
 import { GpuIdle } from './gpu-idle.js'
 import type { GpuSlots } from './arbitrated-slots.js'
 import { enabledImageSlots, idleRestoreMinutes, type GpuGroups, type GpuSide } from './gpu-groups.js'
+import { GpuRecord } from './gpu-record.js'
 import { GpuSides } from './gpu-sides.js'
 import { ImageActivity } from './image-activity.js'
 
@@ -32,35 +33,35 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   readonly #closing = new AbortController()
   #core: GpuCore = newGpuCore('llm', false, [])
   readonly #activity: ImageActivity
-  /** What the file was last told. */
-  #keptActivity: number | null = null
+  readonly #record: GpuRecord
   readonly #idle: GpuIdle
   readonly #work = new Set<Promise<void>>()
   readonly #sides: GpuSides
   /** The slots know their engines. */
   #resumed = false
-  #change: { readonly promise: Promise<void>, readonly resolve: () => void } | null = null
+  readonly #changes: Changes
   #reloading: AbortController | null = null
 
   constructor (deps: GpuArbiterDeps) {
     this.#deps = deps
     this.#sides = new GpuSides(deps)
     this.#activity = new ImageActivity(deps.clock, deps.slots)
+    this.#changes = new Changes(this.#closing.signal)
+    this.#record = new GpuRecord(deps, () => this.#core, () => this.#activity.shown(this.#activity.at(this.#sides.groups())))
     this.#idle = new GpuIdle({
       clock: deps.clock,
       dueAt: () => this.#restoreAt(this.#sides.groups()),
       busy: signal => this.#imageWork(signal),
       used: () => this.#activity.used(),
-      keep: () => this.#keep(),
+      keep: () => this.#record.keepActivity(),
       end: () => this.#feed({ type: 'want-llm', force: false })
     })
   }
 
   /** Reads what the last run left. Comes before any engine is adopted. */
   async open (): Promise<void> {
-    const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#deps.file.read()
+    const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#record.open()
     this.#core = newGpuCore(mode, pinned, saved)
-    this.#keptActivity = activity
     this.#activity.open(activity)
   }
 
@@ -86,13 +87,13 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     this.#closing.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
     this.#reloading?.abort(this.#closing.signal.reason)
     this.#idle.close()
-    this.#wake()
+    this.#changes.wake()
   }
 
   /** Resolves when nothing of it is left. Comes after the slots have closed. */
   async close (): Promise<void> {
-    await this.#keep()
-    await this.#deps.file.idle()
+    await this.#record.keepActivity()
+    await this.#record.written()
     await Promise.all(this.#work)
   }
 
@@ -120,7 +121,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     if (answer === 'yes') return null
     if (side === 'img') return this.#enter(signal)
     if (answer === 'no') throw imageMode(name, this.#restoreIn())
-    return this.#changed(signal)
+    return this.#changes.next(signal)
   }
 
   released (name: string): void {
@@ -161,13 +162,13 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   }
 
   async settled (signal: AbortSignal): Promise<void> {
-    while (!isSettled(this.#core)) await this.#changed(signal)
+    while (!isSettled(this.#core)) await this.#changes.next(signal)
   }
 
   async pin (value: boolean): Promise<void> {
     const { count } = this.#core.failure
     this.#feed({ type: 'pin', pinned: value })
-    await this.#deps.file.idle()
+    await this.#record.written()
     const { failure } = this.#core
     if (failure.count > count) throw pinNotKept(failure.message)
   }
@@ -181,7 +182,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
       if (failure.count > count) throw switchFailed(failure.message)
       // a request of higher priority wants the GPU back
       if (modeOf(this.#core) === 'llm' && !turn) throw imageModeEnded()
-      await this.#changed(signal)
+      await this.#changes.next(signal)
     }
   }
 
@@ -204,7 +205,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     for (const effect of effects) this.#run(effect)
     if (core === before) return
     if (core.phase !== before.phase) this.#announce(before)
-    this.#wake()
+    this.#changes.wake()
     this.#idle.arm()
     // what became of the configuration while the GPU changed hands
     if (isSettled(core) && !isSettled(before)) this.follow()
@@ -220,30 +221,9 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     }
   }
 
-  /** The times of later images, which change nothing else. */
-  async #keep (): Promise<void> {
-    const state = this.#state()
-    if (this.#core.phase !== 'img' || state.last_img_activity === this.#keptActivity) return
-    this.#keptActivity = state.last_img_activity
-    await this.#deps.file.write(state).catch((error: unknown) => {
-      this.#deps.log.warn({ error: messageOf(error) }, 'the time of the last image was not kept; a restart may end image mode early')
-    })
-  }
-
-  #state (): GpuState {
-    const { pinned: isPinned, saved } = this.#core
-    const activity = this.#activity.shown(this.#activity.at(this.#sides.groups()))
-    return {
-      mode: modeOf(this.#core),
-      pinned: isPinned,
-      saved_llm_slots: [...saved],
-      last_img_activity: activity === null ? null : activity / 1000
-    }
-  }
-
   async #write (write: number): Promise<void> {
     try {
-      await this.#deps.file.write(this.#state())
+      await this.#record.write()
     } catch (error) {
       this.#feed({ type: 'write-failed', write, message: messageOf(error) })
       return
@@ -301,23 +281,6 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
 
   #side (name: string): GpuSide | null {
     return this.#sides.of(name, mayStart(this.#core, 'llm') === 'yes')
-  }
-
-  /** Resolves at the next change of the core. */
-  async #changed (signal: AbortSignal): Promise<void> {
-    this.#closing.signal.throwIfAborted()
-    if (this.#change === null) {
-      let resolve = (): void => {}
-      const promise = new Promise<void>(settle => { resolve = settle })
-      this.#change = { promise, resolve }
-    }
-    await abortable(this.#change.promise, signal)
-    this.#closing.signal.throwIfAborted()
-  }
-
-  #wake (): void {
-    this.#change?.resolve()
-    this.#change = null
   }
 
   #background (work: Promise<void>): void {

@@ -1,4 +1,5 @@
 import { isSvcError, messageOf, svcError, type SvcError } from '../../contract/index.js'
+import type { LaunchFailure } from '../schedule/scheduled-slot.js'
 import { HealthRefused } from './watch/health.js'
 
 /** The code of a program that was killed: only the system does that to an engine that loads. */
@@ -31,4 +32,11 @@ export function toSvcError (slot: string, error: unknown): SvcError {
       { details: { slot }, heals: true })
   }
   return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error, heals: true })
+}
+
+/** The launcher rejects with a `LaunchFailure`; anything else fell before an engine was made. */
+export function toLaunchFailure (error: unknown): LaunchFailure {
+  if (typeof error === 'object' && error !== null && 'leftover' in error) return error as LaunchFailure
+  const code = isSvcError(error) ? error.code : 'slot.load_failed'
+  return { code, message: messageOf(error), logTail: [], leftover: null, quiet: false, kind: 'heals' }
 }

@@ -1,29 +1,27 @@
-import { isSvcError, messageOf, svcError, type Clock, type SlotLease, type SvcError, type Timer } from '../../contract/index.js'
+import { svcError, type Clock, type SlotLease, type SvcError, type Timer } from '../../contract/index.js'
 import type { SlotActions } from './slot-actions.js'
 import { refusalError, revokedError } from '../schedule/slot-errors.js'
 import { canLend, lendAnother, takeOneBack } from '../schedule/leases.js'
 import {
-  newCore, type Engine, type LaunchFailure, type Refusal, type ScheduledSlot, type SlotEffect, type SlotInput,
+  newCore, type Engine, type Refusal, type ScheduledSlot, type SlotEffect, type SlotInput,
   type Wants
 } from '../schedule/scheduled-slot.js'
+import { toLaunchFailure } from './launch-errors.js'
 import type { Report } from './launch-report.js'
+import { EngineWatch, rethrowLater } from './engine-watch.js'
 import { Departures } from './departures.js'
 import { IdleTimer } from './idle-timer.js'
 import { Loans } from './loans.js'
+import { SlotWaiters } from './slot-waiters.js'
 import { decide } from '../schedule/slot-scheduler.js'
 import { isServing } from '../schedule/slot-machine.js'
-import { WaitingLine, type InLine } from '../schedule/waiting-line.js'
+import type { InLine } from '../schedule/waiting-line.js'
 
 export interface AcquireTerms {
   /** Wakes no unloaded engine: waits for one that is on its way, brings back one that failed. */
   readonly joins?: boolean
   /** Of the low class. */
   readonly low?: boolean
-}
-
-interface Waiter extends InLine {
-  readonly grant: () => void
-  readonly refuse: (error: SvcError) => void
 }
 
 /**
@@ -35,11 +33,11 @@ export class SlotOwner {
   #core: ScheduledSlot
   readonly #actions: SlotActions
   readonly #clock: Clock
-  readonly #waiters = new WaitingLine<Waiter>()
+  readonly #waiters = new SlotWaiters(wants => { this.#feed({ type: 'leave', wants }) })
   readonly #loans = new Loans()
   readonly #departures: Departures
   #launch: AbortController | null = null
-  #watch: AbortController | null = null
+  readonly #watch: EngineWatch
   readonly #idle: IdleTimer
   #drain: Timer | null = null
   /** What the last unload allowed; null takes the configured time. */
@@ -57,6 +55,9 @@ export class SlotOwner {
     this.#clock = clock
     this.#actions = actions
     this.#core = { ...newCore(clock.monotonic()), ...initial }
+    this.#watch = new EngineWatch(actions, {
+      busy: () => this.#core.inFlight > 0, heard: () => this.#loans.heard
+    }, input => { this.#feed(input) })
     this.#idle = new IdleTimer({
       clock, times: actions, core: () => this.#core, isClosed: () => this.#closed, feed: input => this.#feed(input)
     })
@@ -146,7 +147,7 @@ export class SlotOwner {
   async close (keepEngine: boolean): Promise<void> {
     this.#closed = true
     this.#keepsEngine = keepEngine
-    for (const waiter of this.#waiters.all()) waiter.refuse(stopping())
+    this.#waiters.refuse(stopping)
     try {
       // also while an engine goes: nothing may be started once it is gone
       if (!keepEngine || this.#core.op !== null) {
@@ -159,7 +160,7 @@ export class SlotOwner {
       this.#departures.end(stopping())
       this.#idle.disarm()
       this.#drain?.cancel()
-      this.#watch?.abort()
+      this.#watch.end()
     }
   }
 
@@ -182,28 +183,7 @@ export class SlotOwner {
     answer: 'wait' | Refusal | null, { wants, low }: Omit<InLine, 'since'>, signal: AbortSignal, value: () => T
   ): Promise<T> {
     if (answer !== 'wait') return Promise.reject(answer === null ? new Error('no answer') : refusalError(this.name, answer))
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        this.#waiters.delete(waiter)
-        this.#feed({ type: 'leave', wants })
-        reject(signal.reason as Error)
-      }
-      const settle = (finish: () => void): void => {
-        this.#waiters.delete(waiter)
-        signal.removeEventListener('abort', leave)
-        finish()
-      }
-      const waiter: Waiter = {
-        wants,
-        low,
-        since: this.#clock.monotonic(),
-        grant: () => settle(() => resolve(value())),
-        refuse: error => settle(() => reject(error))
-      }
-      this.#waiters.add(waiter)
-      if (signal.aborted) leave()
-      else signal.addEventListener('abort', leave, { once: true })
-    })
+    return this.#waiters.wait({ wants, low, since: this.#clock.monotonic() }, signal, value)
   }
 
   #lease (light: boolean): SlotLease {
@@ -247,7 +227,7 @@ export class SlotOwner {
   /** What follows from the new core without having been decided: watches, timers, those who wait for an end. */
   #follow (before: ScheduledSlot): void {
     const core = this.#core
-    if (isServing(core.state) !== isServing(before.state)) this.#setWatch(isServing(core.state))
+    if (isServing(core.state) !== isServing(before.state)) this.#watch.follow(isServing(core.state) ? core : null)
     // what was armed for an idle slot is too late for one that was used again
     if (before.state === 'idle' && core.state !== 'idle') this.#idle.disarm()
     if (core.inFlight === 0) this.#idle.follow()
@@ -263,11 +243,9 @@ export class SlotOwner {
         ? stopping()
         : svcError('slot.stopped', `slot '${this.name}' was told to stop while it was loading`))
       case 'stop': return this.#bringDown(effect.engine, effect.crashed)
-      case 'grant': return this.#letIn(effect.workers, effect.rest)
-      case 'refuse':
-        for (const waiter of this.#waiters.all()) waiter.refuse(refusalError(this.name, effect.refusal))
-        return
-      case 'probe': return this.#probe(effect.engine, effect.generation)
+      case 'grant': return this.#waiters.letIn(effect.workers, effect.rest)
+      case 'refuse': return this.#waiters.refuse(() => refusalError(this.name, effect.refusal))
+      case 'probe': return this.#watch.probe(effect.engine, effect.generation)
       case 'revoke': return this.#loans.revoke(revokedError(this.name, effect.why, effect.message))
       case 'arm-drain':
         this.#drain = this.#clock.setTimer(this.#drainMs ?? this.#actions.drainMs(), () => {
@@ -279,12 +257,6 @@ export class SlotOwner {
         this.#drain?.cancel()
         this.#drain = null
     }
-  }
-
-  /** Letting one in takes it out of the line. */
-  #letIn (workers: number, rest: boolean): void {
-    for (let free = workers; free > 0; free--) this.#waiters.next()?.grant()
-    if (rest) for (const waiter of this.#waiters.others()) waiter.grant()
   }
 
   #bringUp (generation: number, how: 'launch' | 'adopt'): void {
@@ -305,40 +277,8 @@ export class SlotOwner {
       (error: unknown) => { this.#feed({ type: 'stop-failed', message: error instanceof Error ? error.message : String(error) }) }
     ).catch(rethrowLater)
   }
-
-  /** Ends with the watch: what becomes of the engine then is known from elsewhere. */
-  #probe (engine: Engine, generation: number): void {
-    const signal = this.#watch?.signal ?? AbortSignal.abort()
-    this.#actions.probe(engine, signal).then(
-      problem => { this.#feed(problem === null ? { type: 'answers', generation } : { type: 'unhealthy', generation, message: problem }) },
-      (error: unknown) => { if (!signal.aborted) throw error }
-    ).catch(rethrowLater)
-  }
-
-  #setWatch (on: boolean): void {
-    this.#watch?.abort()
-    this.#watch = null
-    const { engine, generation } = this.#core
-    if (!on || engine === null) return
-    this.#watch = new AbortController()
-    this.#actions.watch(engine, { busy: () => this.#core.inFlight > 0, heard: () => this.#loans.heard }, message => {
-      this.#feed({ type: 'unhealthy', generation, message })
-    }, this.#watch.signal)
-  }
 }
 
 function stopping (): SvcError {
   return svcError('gateway.stopping', 'the gateway is shutting down')
-}
-
-/** The launcher rejects with a `LaunchFailure`; anything else fell before an engine was made. */
-function toLaunchFailure (error: unknown): LaunchFailure {
-  if (typeof error === 'object' && error !== null && 'leftover' in error) return error as LaunchFailure
-  const code = isSvcError(error) ? error.code : 'slot.load_failed'
-  return { code, message: messageOf(error), logTail: [], leftover: null, quiet: false, kind: 'heals' }
-}
-
-/** A failure here is a defect of the scheduler itself: it must not vanish in a promise. */
-function rethrowLater (error: unknown): void {
-  queueMicrotask(() => { throw error })
 }
