@@ -1,15 +1,15 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { isGateway, setHeapFlags } from '../heap-flags.js'
 import { writeOnly } from '../lost-output.js'
 import type * as main from '../main.js'
 
-/** Set where the bundle is made. */
-declare const SVC_VERSION: string
-
 const [, , ...words] = process.argv
 if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
-  // scripts ask for it often: nothing else is loaded
-  writeOnly(`svc ${SVC_VERSION}\n`)
+  // scripts ask for it often: nothing else is loaded. A release has a version of its own in the package.json of its tree
+  const about = readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8')
+  writeOnly(`svc ${(JSON.parse(about) as { version: string }).version}\n`)
 } else {
   if (isGateway(words)) setHeapFlags()
   void import('./chunks.js')

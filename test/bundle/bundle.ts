@@ -171,10 +171,9 @@ async function makePrograms (): Promise<void> {
 
 /** What starts it all, and keeps what V8 made of the rest. */
 async function makeStart (build: string): Promise<void> {
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   const bundle = await rolldown({
     input: { svc: join(root, 'cli/bundle/svc.ts'), loader: join(root, 'cli/bundle/chunks.ts') },
-    platform: 'node', external: /^node:/, resolve, transform: { define: { SVC_BUILD: JSON.stringify(build), SVC_VERSION: JSON.stringify(version) } }
+    platform: 'node', external: /^node:/, resolve, transform: { define: { SVC_BUILD: JSON.stringify(build) } }
   })
   await bundle.write({ dir: out, format: 'cjs', entryFileNames: '[name].cjs', chunkFileNames: 'start-[name].cjs' })
   await bundle.close()

@@ -1,12 +1,13 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import t from 'tap'
 import * as contract from '../../kernel/contract/index.js'
 import * as testing from '../../kernel/testing/index.js'
+import { treeFiles } from '../bundle/release.js'
 import { shippedProgram } from '../program.js'
 import { root } from '../repository.js'
 
@@ -51,6 +52,19 @@ t.test('what was compiled is kept for the user, and nothing depends on it', asyn
   mkdirSync(join(home, 'caches'))
   t.equal(await help({ HOME: absent, XDG_CACHE_HOME: join(home, 'caches') }), text)
   t.equal(readdirSync(join(home, 'caches/svc/code')).length, 1)
+})
+
+t.test('a release of another version than the sources says so, whatever it is asked', async t => {
+  const tree = t.testdir()
+  for (const [path, file] of Object.entries(treeFiles('7.1.0-rc.1'))) {
+    mkdirSync(dirname(join(tree, path)), { recursive: true })
+    if (typeof file === 'string') writeFileSync(join(tree, path), file)
+    else copyFileSync(file.path, join(tree, path))
+  }
+  for (const line of [['--version'], ['-V'], ['slot', '--version'], ['--version', '--help']]) {
+    const { stdout } = await exec(process.execPath, [join(tree, 'dist/lib/svc.cjs'), ...line], { env: { HOME: tree } })
+    t.match(stdout, /^svc 7\.1\.0-rc\.1\n/, line.join(' '))
+  }
 })
 
 t.test('what outlives collections while the gateway is young is allocated as before, not in the old generation', async t => {

@@ -167,6 +167,8 @@ t.test('a release is taken up over kills and under load, gone back from, and ret
   t.strictSame(ranges.slice(0, 2), [undefined, 'bytes=500000-'], 'the download went on where it was')
   t.equal(await gateway.runs(), '1.0.0')
   t.equal(readlinkSync(join(gateway.base, 'current')), 'svc-1.0.0')
+  const current = join(gateway.base, 'current/dist/lib/svc.cjs')
+  t.equal((await execute(process.execPath, [current, '--version'])).stdout, 'svc 1.0.0\n', 'its command line is of the same release')
   const leftIn = (folder: string, pattern: RegExp): string[] => readdirSync(folder).filter(name => pattern.test(name))
   const clean = async (): Promise<void> => {
     // what says that there is something to do goes last
@@ -301,10 +303,12 @@ t.test('what npm run release makes runs by itself, and is the release that its c
   const tree = join(out, 'svc-7.0.0')
   t.match(JSON.parse(readFileSync(join(tree, 'release.json'), 'utf8')), { releases_url: 'https://releases.example/svc', public_key: 'release.pem' })
   const svc = join(tree, 'dist/lib/svc.cjs')
+  t.equal((await execute(process.execPath, [svc, '--version'])).stdout, 'svc 7.0.0\n')
   const gateway = await startNode(t, [svc, 'serve', '--home', join(out, 'home'), '--port', '0', '--ready-json'], { PATH: process.env.PATH!, HOME: out })
   const { url } = JSON.parse(gateway.firstLine) as { url: string }
   const get = async (path: string): Promise<unknown> => await (await fetch(`${url}${path}`)).json()
   t.match(await get('/api/status'), { status: 'ok' }, 'with all that it needs, far from a checkout')
   t.match(await get('/api/updates/state'), { svc: { current: '7.0.0', channel: 'stable' } })
+  t.match(await get('/api/openapi.json'), { info: { version: '7.0.0' } })
   t.equal(await gateway.end('SIGTERM'), 0)
 })

@@ -9,7 +9,8 @@ import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { askedBy, targetOf } from '../../client/target.js'
 
-const REACH_MS = 5_000
+/** What is not there refuses at once; what is there may have a busy machine. */
+const REACH_MS = 30_000
 
 const identitySchema = z.looseObject({ instance: z.string(), home: z.string().nullable() })
 
