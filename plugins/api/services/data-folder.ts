@@ -7,8 +7,9 @@ export interface Remains { readonly folder: string, readonly count: number, read
 /**
  * Removes a folder with all that is in it, and goes on over what cannot be removed: a container whose program is another user
  * leaves folders in which the gateway's may change nothing. Links are not followed. Null when nothing is left.
+ * @param spared names in it that stay, and the folder with them
  */
-export async function removeFolder (path: string): Promise<Remains | null> {
+export async function removeFolder (path: string, spared: readonly string[] = []): Promise<Remains | null> {
   let remains: Remains | null = null
   const add = (more: Remains | null): void => {
     if (more !== null) remains = { folder: path, count: (remains?.count ?? 0) + more.count, first: remains?.first ?? more.first }
@@ -20,10 +21,11 @@ export async function removeFolder (path: string): Promise<Remains | null> {
     return []
   })
   for (const entry of entries) {
+    if (spared.includes(entry.name)) continue
     const place = join(path, entry.name)
     if (entry.isDirectory()) add(await removeFolder(place))
     else await rm(place, { force: true }).catch(failed)
   }
-  if (remains === null) await rmdir(path).catch(failed)
+  if (remains === null && spared.length === 0) await rmdir(path).catch(failed)
   return remains
 }

@@ -1,5 +1,7 @@
 import { createServiceRef, type NpmProgram, type PythonProgram, type ServiceDescriptor, type ServiceVerb } from 'svc-gateway/plugin'
 
+export { removeFolder, type Remains } from './data-folder.js'
+
 /** How a service runs here: by systemd, in an environment or a container of the gateway's, as a slot, or as an agent. */
 export const serviceForms = ['unit', 'python', 'container', 'slot', 'agent'] as const
 export type ServiceForm = typeof serviceForms[number]

@@ -9,7 +9,7 @@ export const agentError = defineErrors('agent', {
   cannot_install: { status: 409, when: 'the agent cannot be brought to this machine' },
   window_too_small: { status: 409, when: 'the context window of the agents\' model is smaller than the agent needs' },
   install_failed: { status: 500, when: 'a step of an installation failed' },
-  uninstall_incomplete: { status: 500, when: 'something of an agent cannot be deleted; it is no longer run, and is taken away at the next try' },
+  uninstall_incomplete: { status: 500, when: 'the gateway\'s user may not delete something of an agent; it no longer runs, all else of it is gone, and the next try takes what is left' },
   restart_failed: { status: 502, when: 'the agent does not answer after it was started' },
   chat_unavailable: { status: 409, when: 'the agent does not run, or has no server that can be talked to' },
   session_required: { status: 403, when: 'a chat with an agent comes without the cookie of its handshake' },

@@ -340,12 +340,15 @@ t.test('a failed installation says why, and is no obstacle to another', async t 
   })
 })
 
-t.test('an agent of which something cannot be deleted is told of, and gone with the next try', async t => {
+t.test('an agent of which something cannot be deleted leaves that alone, with the command that takes it, and is gone with the next try', async t => {
   const gateway = await gatewayOf(t)
   await gateway.call('POST', '/api/agents/install', { name: 'plain' })
   const { data_dir: data } = await gateway.ended('plain')
   // nothing is closed to root but what the system keeps from it
   const [conf, root] = [join(data, 'conf'), process.getuid!() === 0]
+  // on both sides of it, as a folder is read
+  for (const path of ['a/b', 'z/y']) await mkdir(join(data, path), { recursive: true })
+  for (const path of ['a/b/session', 'z/y/session', 'zz']) await writeFile(join(data, path), '')
   if (root) {
     for (let folder = dirname(data); folder !== tmpdir(); folder = dirname(folder)) await chmod(folder, 0o777)
     for (const path of [data, ...(await readdir(dirname(data), { recursive: true })).map(name => join(dirname(data), name))]) {
@@ -354,7 +357,12 @@ t.test('an agent of which something cannot be deleted is told of, and gone with 
     process.seteuid!(65_534)
   } else await chmod(conf, 0o500)
   const answer = await gateway.call('DELETE', '/api/agents/plain').finally(() => root && process.seteuid!(0))
-  t.match(answer, { status: 500, json: { error: { code: 'agent.uninstall_incomplete', message: /conf.*svc agent uninstall plain/, details: { agent: 'plain' } } } })
+  const command = `sudo rm -rf -- ${data}`
+  t.match(answer, { status: 500, json: { error: {
+    code: 'agent.uninstall_incomplete', message: `): ${command}, then \`svc agent uninstall plain\` again`, details: { agent: 'plain', command }
+  } } })
+  t.strictSame((await readdir(data)).toSorted(), ['.svc-managed', 'conf'])
+  t.strictSame((await readdir(dirname(data))).toSorted(), ['data', 'provision.json'], 'all else is gone')
   t.match(await gateway.call('GET', '/api/agents/plain'), { json: { status: 'removing' } })
   if (!root) await chmod(conf, 0o700)
   t.match(await gateway.call('DELETE', '/api/agents/plain'), { json: { status: 'uninstalled' } })

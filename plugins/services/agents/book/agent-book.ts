@@ -34,8 +34,10 @@ export class AgentBook {
     for (const id of await agentFolders(root())) {
       const folder = join(root(), id)
       const record = await readRecord(folder)
-      if (record === null) await removeAll(folder)
-      else if (record === 'unreadable') log.warn({ agent: id }, `the record of ${id} in ${folder} cannot be read: \`svc agent install ${id}\` makes it anew, with the data that is there`)
+      if (record === null) {
+        const left = await removeAll(folder)
+        if (left !== null) log.warn({ agent: id, places: left.places }, `what an installation of ${id} left cannot be deleted: ${messageOf(left.first)}`)
+      } else if (record === 'unreadable') log.warn({ agent: id }, `the record of ${id} in ${folder} cannot be read: \`svc agent install ${id}\` makes it anew, with the data that is there`)
       else this.#records.set(id, record)
     }
     this.#endLost()

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { access, chmod, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
+import { removeFolder, type Remains } from '../../../api/services/ref.js'
+import { RECORD } from './record.js'
 
 /** Stands in what the gateway made, and may therefore delete. */
 const MARKER = '.svc-managed'
@@ -20,20 +22,39 @@ export function isManaged (folder: string): Promise<boolean> {
   return access(join(dataOf(folder), MARKER)).then(() => true, () => false)
 }
 
-/** Takes away what the gateway made for an agent; the record goes last. Data without a marker stays. */
-export async function removeAll (folder: string): Promise<void> {
-  // the marker goes with the folder's last file only: a removal that is cut off goes on where it was
-  if (await isManaged(folder)) {
-    const data = dataOf(folder)
-    for (const name of await readdir(data)) if (name !== MARKER) await rm(join(data, name), { recursive: true, force: true })
-    await rm(data, { recursive: true, force: true })
-  }
+/** What could not be taken away. */
+export interface Left extends Pick<Remains, 'count' | 'first'> {
+  /** Files and folders that are to go with all that is in them. */
+  readonly places: readonly string[]
+}
+
+/**
+ * Takes away what the gateway made for an agent, and goes on over what it may not delete: null when nothing of it is left. The
+ * record goes last, and stays while something is left. Data without a marker stays.
+ */
+export async function removeAll (folder: string): Promise<Left | null> {
+  const data = dataOf(folder)
+  const kept = ['data', RECORD]
+  const ofData = await isManaged(folder) ? await removeData(data) : null
   // an empty one is what a removal leaves that was cut off at its very end
-  await rmdir(dataOf(folder)).catch(() => undefined)
-  const rest = await readdir(folder).catch(() => [])
-  for (const name of rest) if (name !== 'data' && name !== 'provision.json') await rm(join(folder, name), { recursive: true, force: true })
-  await rm(join(folder, 'provision.json'), { force: true })
-  if ((await readdir(folder).catch(() => ['?'])).length === 0) await rm(folder, { recursive: true, force: true })
+  await rmdir(data).catch(() => undefined)
+  const ofRest = await removeFolder(folder, kept)
+  const [first, ...others] = [ofData, ofRest].filter(remains => remains !== null)
+  if (first !== undefined) {
+    const names = await readdir(folder).catch(() => [])
+    const places = [...ofData === null ? [] : ['data'], ...names.filter(name => !kept.includes(name))].map(name => join(folder, name))
+    return { places, count: others.reduce((sum, { count }) => sum + count, first.count), first: first.first }
+  }
+  const unwritten = await rm(join(folder, RECORD), { force: true }).then(() => null, (error: Error) => error)
+  if (unwritten !== null) return { places: [join(folder, RECORD)], count: 1, first: unwritten }
+  // stays with the data that was there before; one that is empty goes when the gateway starts
+  await rmdir(folder).catch(() => undefined)
+  return null
+}
+
+/** The marker goes with the folder's last file only: a removal that is cut off goes on where it was. */
+async function removeData (data: string): Promise<Remains | null> {
+  return await removeFolder(data, [MARKER]) ?? await removeFolder(data)
 }
 
 /**

@@ -35,12 +35,12 @@ const recordSchema = z.object({
 })
 export type AgentRecord = z.output<typeof recordSchema>
 
-const FILE = 'provision.json'
+export const RECORD = 'provision.json'
 
 /** Null for a folder without one. What cannot be read was written by another release, or by hand. */
 export async function readRecord (folder: string): Promise<AgentRecord | 'unreadable' | null> {
   try {
-    return recordSchema.parse(JSON.parse(await readFile(join(folder, FILE), 'utf8')))
+    return recordSchema.parse(JSON.parse(await readFile(join(folder, RECORD), 'utf8')))
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : 'unreadable'
   }
@@ -49,8 +49,8 @@ export async function readRecord (folder: string): Promise<AgentRecord | 'unread
 /** Whole or not at all. */
 export async function writeRecord (folder: string, record: AgentRecord): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  await writeFile(join(folder, `${FILE}.new`), `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600, flush: true })
-  await rename(join(folder, `${FILE}.new`), join(folder, FILE))
+  await writeFile(join(folder, `${RECORD}.new`), `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600, flush: true })
+  await rename(join(folder, `${RECORD}.new`), join(folder, RECORD))
 }
 
 export async function agentFolders (root: string): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-import { messageOf, type AgentDescriptor, type Logger } from 'svc-gateway/plugin'
+import { messageOf, shellText, type AgentDescriptor, type Logger } from 'svc-gateway/plugin'
 import type { AgentBook } from '../book/agent-book.js'
 import { removeAll } from '../book/data.js'
 import { agentError } from '../errors.js'
@@ -54,11 +54,13 @@ export class Provisioning {
     await this.#work.servers.end(id)
     this.#book.tellJob(id, { state: 'cancelled' })
     const folder = this.#work.home.folderOf(id)
-    await removeAll(folder).catch((error: unknown) => {
+    const left = await removeAll(folder)
+    if (left !== null) {
       // such as what a container wrote as another user
-      throw agentError('agent.uninstall_incomplete', `not all of ${id} can be deleted: ${messageOf(error)}; take ${folder}/data away, then \`svc agent uninstall ${id}\` again`,
-        { cause: error, details: { agent: id, folder } })
-    })
+      const command = `sudo ${shellText(['rm', '-rf', '--', ...left.places])}`
+      throw agentError('agent.uninstall_incomplete', `${id} no longer runs, but the gateway's user may not delete all of it (${left.count} left; ` +
+        `${messageOf(left.first)}): ${command}, then \`svc agent uninstall ${id}\` again`, { cause: left.first, details: { agent: id, folder, left: left.count, command } })
+    }
     this.#book.forget(id)
   }
 
