@@ -393,7 +393,7 @@ t.test('every source file that a README names is in the repository', async t => 
 
 t.test('the top level has only what belongs there', async t => {
   const allowed = [
-    'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'README.md', 'package-lock.json',
+    'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'deploy', 'README.md', 'package-lock.json',
     'eslint.config.js', '.ci', '.github', '.gitignore', 'LICENSE', '.git', 'node_modules', 'dist', '.svc', '.tap', '.npmrc'
   ]
   t.strictSame(readdirSync(root).filter(name => !allowed.includes(name)), [])

@@ -102,7 +102,7 @@ export function bundleOf (archive: Buffer, pem: string): string {
 }
 
 /** Packages with all that they need, as npm laid them: what the bundle leaves outside, and what is asked for by its name. */
-function packageFiles (): Record<string, { readonly path: string }> {
+export function packageFiles (): Record<string, { readonly path: string }> {
   const files: Record<string, { readonly path: string }> = {}
   const seen = new Set<string>()
   const take = (folder: string): void => {

@@ -10,8 +10,8 @@ export function liveGuards (config: ConfigService, env: Env, listensOn: string |
     const { server: { allowed_hosts: allowedHosts, allowed_origins: allowedOrigins, host }, mcp } = config.snapshot.svc
     const own = hostname().toLowerCase()
     return createGuards({
-      allowedHosts,
-      allowedOrigins,
+      allowedHosts: [...allowedHosts, ...words(env.SVC_ALLOWED_HOSTS)],
+      allowedOrigins: [...allowedOrigins, ...words(env.SVC_ALLOWED_ORIGINS)],
       ownNames: [own, `${own}.local`, listensOn ?? host],
       mcp: {
         allowedHosts: [...mcp.allowed_hosts, ...words(env.SVC_MCP_ALLOWED_HOSTS)],

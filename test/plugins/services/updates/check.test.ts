@@ -228,6 +228,7 @@ t.test('an installation by npm, a container and what was unpacked by hand say wh
   })
   symlinkSync('svc-2.0.0', join(folder, 'releases/current'))
   const facts = { env: {}, pid: 1, ppid: 1, marks: [join(folder, 'none')] }
+  t.match(await standingOf({ ...facts, root: join(folder, 'app'), env: { KUBERNETES_SERVICE_HOST: '10.0.0.1' } }), { kind: 'container' }, 'a pod has no marks')
   const cases: ReadonlyArray<readonly [root: string, marks: readonly string[], expected: object]> = [
     ['lib/node_modules/svc-gateway', [], { kind: 'npm', advice: /npm install -g svc-gateway@latest/ }],
     ['app', [join(folder, 'none'), join(folder, '.dockerenv')], { kind: 'container', advice: /pull the newer image/ }],
