@@ -1,13 +1,13 @@
 import type { Dispatcher } from 'undici'
 import {
-  isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
+  isSvcError, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LaunchDifference, type LaunchTrouble, type LogQuery, type NamedProfile,
   type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
   type SlotGate, type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
   type UnreadSlot
 } from '../contract/index.js'
-import { LABEL_INSTANCE, LABEL_SLOT, type EngineForm } from '../contract/provider/engine-runtime.js'
+import type { EngineForm } from '../contract/provider/engine-runtime.js'
 import type { EngineMemory } from '../runtime/engine-memory.js'
 import type { ResolvedImage } from '../runtime/image/image-manifest.js'
 import { createEngineClient } from './life/engine/engine-client.js'
@@ -17,7 +17,8 @@ import { swapModel } from './life/model-swap.js'
 import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
 import type { FleetDeps } from './life/fleet-deps.js'
 import type { SlotFleet } from './life/slot-fleet.js'
-import { isLoading, isServing } from './schedule/slot-machine.js'
+import { isServing } from './schedule/slot-machine.js'
+import { slotLogs } from './life/slot-logs.js'
 import type { SlotOwner } from './life/slot-owner.js'
 import { projectorOf } from './plan/launch/missing-files.js'
 import type { SlotWriter } from './write/slot-writer.js'
@@ -236,13 +237,9 @@ export class SlotManager implements SlotService {
 
   startsByItself (name: string): boolean { return !this.#notByThemselves.has(name) }
 
-  async* logs (name: string, query: LogQuery, signal: AbortSignal): AsyncGenerator<string> {
+  logs (name: string, query: LogQuery, signal: AbortSignal): AsyncGenerator<string> {
     const runs = this.#deps.shadows.find(name)?.anchor ?? name
-    const { engineId, failure, state } = this.#deps.fleet.status(runs)
-    const id = engineId ?? (isLoading(state) ? await this.#loadingEngine(runs) : null)
-    if (id === null) return yield* failure?.logTail ?? []
-    const { config, runtime } = this.#deps
-    for await (const line of runtime.logs(id, { ...query, signal })) yield redactLine(config.withoutSecrets(line))
+    return slotLogs(this.#deps, runs, query, signal)
   }
 
   keep (name: string, ms: number): void {
@@ -321,13 +318,6 @@ export class SlotManager implements SlotService {
     const shadow = this.#deps.shadows.find(name)
     if (shadow !== null && !shadow.hasFile) throw notItsOwn(shadow, what)
     this.config(name)
-  }
-
-  /** A slot knows its engine once it serves; until then its labels tell which one it is. */
-  async #loadingEngine (name: string): Promise<string | null> {
-    const { runtime, instance } = this.#deps
-    const found = await runtime.list({ [LABEL_INSTANCE]: instance, [LABEL_SLOT]: name })
-    return found.filter(engine => engine.state === 'running').at(-1)?.id ?? null
   }
 
   #image (name: string): ResolvedImage {

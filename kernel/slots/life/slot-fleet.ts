@@ -5,6 +5,7 @@ import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './watch/exit-hub.js'
 import { portNames, providersOf, type Member } from './fleet-member.js'
 import { isLive } from '../schedule/leases.js'
+import { LeavingSlots } from './leaving-slots.js'
 import { Launcher, launchBudgets } from './launcher.js'
 import { SlotPorts, type FormerPorts } from './ports.js'
 import { reconcileEngines, unfit } from './reconcile.js'
@@ -28,9 +29,7 @@ import { SnapshotFeed } from '../../async/snapshot-feed.js'
 export class SlotFleet {
   readonly #deps: FleetDeps
   readonly #members = new Map<string, Member>()
-  readonly #departing = new Map<string, { readonly owner: SlotOwner, readonly gone: Promise<void> }>()
-  /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
-  readonly #stranded = new Map<string, Engine>()
+  readonly #leaving: LeavingSlots
   /** Engines of which a file that cannot be read keeps unknown what they should be. */
   readonly held: HeldEngines
   /** Ports of slots, also of those that do not run. */
@@ -44,6 +43,7 @@ export class SlotFleet {
     this.#deps = deps
     this.#wall = new WallTime(deps.clock)
     this.#journal = new SlotJournal(deps)
+    this.#leaving = new LeavingSlots(deps.stateFiles, name => this.#members.has(name))
     const names = portNames(deps.plans)
     this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)), names })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
@@ -61,7 +61,7 @@ export class SlotFleet {
       budgets: () => launchBudgets(deps.config.snapshot.svc)
     })
     const beat = new Beat(deps.clock, WATCH_BEAT_MS)
-    this.#engineDeps = { ...deps, beat, launcher, ports: this.ports, held: this.held, stranded: this.#stranded }
+    this.#engineDeps = { ...deps, beat, launcher, ports: this.ports, held: this.held, stranded: this.#leaving.stranded }
   }
 
   owner (name: string): SlotOwner {
@@ -150,15 +150,12 @@ export class SlotFleet {
 
   /** Stops a slot's engine and forgets the slot. */
   async drop (name: string, force: boolean): Promise<void> {
-    const departing = this.#departing.get(name)
-    if (departing === undefined) return await this.#leave(name, force)
-    if (force) await departing.owner.unload(true)
-    await departing.gone
+    await (this.#leaving.drop(name, force) ?? this.#leave(name, force))
   }
 
   /** Resolves when every slot that has left until now has let go of its engine, or has failed to. */
   async departed (): Promise<void> {
-    await Promise.all([...this.#departing.values()].map(({ gone }) => gone))
+    await this.#leaving.gone()
   }
 
   status (name: string): SlotStatus {
@@ -235,7 +232,7 @@ export class SlotFleet {
     if (this.#members.has(name)) return
     const { clock, plans } = this.#deps
     if (state !== null) plans.swaps.put(name, swapIn(state))
-    const free = this.#departing.get(name)?.gone ?? Promise.resolve()
+    const free = this.#leaving.goneOf(name)
     const engine = new SlotEngine(name, this.#engineDeps, free, (core, before) => this.#changed(member, core, before))
     const owner = new SlotOwner(name, clock, engine, {
       generation: state?.generation ?? 0,
@@ -259,28 +256,7 @@ export class SlotFleet {
     this.#deps.plans.swaps.drop(name)
     this.ports.forget(name)
     this.#deps.changed(name)
-    const ended = this.#end(name, member, force)
-    // an earlier one of this name may still be on its way out
-    const entry = { owner: member.owner, gone: Promise.allSettled([ended, member.engine.free]).then(() => {}) }
-    this.#departing.set(name, entry)
-    void entry.gone.then(() => { if (this.#departing.get(name) === entry) this.#departing.delete(name) })
-    return ended
-  }
-
-  async #end (name: string, member: Member, force: boolean): Promise<void> {
-    try {
-      await member.owner.unload(force)
-      await member.owner.close(false)
-    } catch (error) {
-      await member.owner.close(true)
-      const { engine } = member.owner.core
-      if (engine !== null) this.#stranded.set(name, engine)
-      throw error
-    } finally {
-      member.unwatchExit()
-      member.feed.close()
-    }
-    if (!this.#members.has(name)) await this.#deps.stateFiles.remove(name)
+    return this.#leaving.take(member, force)
   }
 
   #changed (member: Member, core: ScheduledSlot, before: ScheduledSlot): void {

@@ -1,15 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import {
-  svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput, type LaunchTrouble,
-  type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog, type ResolvedArgv,
-  type SlotWish
+import type {
+  ConfigService, Device, EngineProvider, HardwareService, LaunchInput, LaunchTrouble, ModelRegistry, NamedProfile,
+  NamedSlotConfig, ProfileOutlook, ProviderCatalog, ResolvedArgv, SlotWish
 } from '../../contract/index.js'
-import { invalid } from '../../config/check/shape-check.js'
 import { isMtpEligible } from '../../models/eligibility.js'
-import {
-  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineForm, type EngineSpec
-} from '../../contract/provider/engine-runtime.js'
+import type { EngineForm } from '../../contract/provider/engine-runtime.js'
 import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context/context-size.js'
 import { chooseCandidate } from './launch/process-candidates.js'
@@ -22,18 +17,18 @@ import { renderedLaunch } from './launch/rendered-launch.js'
 import { KeptPlans } from './launch/kept-plans.js'
 import { projectorOf, type MissingFile } from './launch/missing-files.js'
 import { mtpEffective } from './mtp.js'
-import type { EffectiveSlot } from './effective-slot.js'
+import { unknownProvider, type EffectiveSlot } from './effective-slot.js'
 import { launchTroubles } from './launch/launch-troubles.js'
 import { needsModel } from './needs-model.js'
-import { profileMisfit } from './profile/profile-fit.js'
 import { profileOutlook } from './profile/profile-outlook.js'
+import { slotProfile } from './profile/slot-profile.js'
 import { assertRequirements } from './engine-requirements.js'
-import { placeLabel } from './launch/engine-place.js'
+import { engineSpec } from './launch/engine-spec.js'
 import { slotImage } from './slot-image.js'
 import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
 import { allPorts, NO_PORTS, type EnginePorts } from './launch/engine-ports.js'
-import { checkOptions } from './slot-options.js'
+import { slotOptions } from './slot-options.js'
 import { Swaps } from './swaps.js'
 import { noModel, SlotModels, takesModel } from './slot-models.js'
 
@@ -119,12 +114,14 @@ export class SlotPlans {
   #effective (name: string): EffectiveSlot {
     const slot = this.slot(name)
     const provider = this.provider(name)
-    if (provider === null) throw this.#unknownProvider(slot)
+    if (provider === null) throw unknownProvider(slot, this.#deps.providers)
     assertRuntime(slot, this.driver(slot), this.#deps.runtime)
     const device = this.device(slot)
-    const profile = this.#profile(slot, provider, device)
+    const profile = slotProfile(slot, this.swaps.of(name)?.profile ?? slot.profile, provider, device, {
+      profiles: this.#deps.config.snapshot.profiles, providers: this.#deps.providers
+    })
     const model = provider.models === undefined ? this.#models.of(slot, provider) : null
-    return { slot: { ...slot, options: this.#options(slot, provider) }, provider, device, profile, model }
+    return { slot: { ...slot, options: slotOptions(slot, provider) }, provider, device, profile, model }
   }
 
   /** Tokens; null for slot types that have no context window. */
@@ -240,22 +237,16 @@ export class SlotPlans {
     const { form, env } = plan.form.kind === 'container'
       ? { form: plan.form, env: {} }
       : await chooseCandidate(`slot '${name}'`, provider, plan.form.candidates, this.#deps.path, bindHost)
-    const driver = this.driver(slot)
-    const spec: EngineSpec = {
-      name: `svc-${this.#deps.instance.slice(0, 8)}-${name}-${generation}-${randomBytes(3).toString('hex')}`,
-      labels: {
-        [LABEL_INSTANCE]: this.#deps.instance,
-        [LABEL_SLOT]: name,
-        [LABEL_CONFIG]: plan.configHash,
-        [LABEL_GENERATION]: String(generation),
-        [LABEL_PLACE]: placeLabel(effective)
-      },
+    const spec = engineSpec({
+      instance: this.#deps.instance,
+      effective,
+      generation,
+      configHash: plan.configHash,
       env: { ...env, ...plan.env },
-      port: ports.port,
-      ...(driver === null ? {} : { runtime: driver }),
-      ...(provider.ports === undefined ? {} : { ports: allPorts(provider, ports) }),
-      form
-    }
+      ports,
+      form,
+      driver: this.driver(slot)
+    })
     const { configHash, workers, headers, image } = plan
     return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image, rendered: renderedLaunch(plan) }
   }
@@ -292,32 +283,5 @@ export class SlotPlans {
 
   #mtp ({ slot, profile, model }: EffectiveSlot): boolean {
     return mtpEffective(slot, profile, model !== null && isMtpEligible(model))
-  }
-
-  #profile (slot: NamedSlotConfig, provider: EngineProvider, device: Device): NamedProfile | null {
-    const { profiles } = this.#deps.config.snapshot
-    const name = this.swaps.of(slot.name)?.profile ?? slot.profile
-    if (name === null) {
-      const fallback = provider.defaultProfile?.(device, slot.type) ?? null
-      return fallback === null ? null : profiles.get(fallback) ?? null
-    }
-    const profile = profiles.get(name)
-    const misfit = profileMisfit(profile, device, slot.type, provider, this.#deps.providers)
-    if (misfit === null) return profile!
-    throw svcError('slot.config_error', `profile '${name}' does not suit slot '${slot.name}': ${misfit}`,
-      { param: 'profile', details: { slot: slot.name, profile: name, device } })
-  }
-
-  #options (slot: NamedSlotConfig, provider: EngineProvider): NamedSlotConfig['options'] {
-    const { value, problems } = checkOptions(slot, provider)
-    if (value !== null) return value
-    const { message, details, param } = invalid(`slot '${slot.name}'`, problems)
-    throw svcError('slot.config_error', message, { details: { ...details, slot: slot.name }, ...(param === null ? {} : { param }) })
-  }
-
-  #unknownProvider (slot: NamedSlotConfig): Error {
-    const names = this.#deps.providers.list().map(provider => provider.name).sort()
-    return svcError('slot.config_error', `no provider is named '${slot.provider}'; there are: ${names.join(', ') || 'none'}`,
-      { param: 'provider', details: { slot: slot.name, provider: slot.provider, providers: names } })
   }
 }
