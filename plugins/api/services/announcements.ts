@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { messageOf, pause, type Clock, type ConfigService, type Logger, type ServiceDescriptor } from 'svc-gateway/plugin'
 import { Responder } from './responder.js'
 import type { Systemd } from './systemd.js'
-import { placeOf, type ServiceSettings } from './world.js'
 
 const USUAL_FOLDER = '/etc/avahi/services'
 /** The gateway's own, which an installation brings and nothing here touches. */
@@ -24,7 +23,8 @@ export interface Announced {
 export interface AnnouncementDeps {
   readonly config: ConfigService
   readonly systemd: Systemd
-  readonly settings: Readonly<Record<string, ServiceSettings>>
+  /** Where a service listens now, or would. */
+  readonly portOf: (service: ServiceDescriptor) => number
   readonly clock: Clock
   readonly log: Logger
   /** Network interfaces that the gateway announces on; null for those that the machine is known by. */
@@ -46,6 +46,8 @@ export class Announcements {
   #begun: Promise<unknown> = Promise.resolve()
   #telling: Promise<unknown> | null = null
   #teller: Teller | null = null
+  /** What was told, by id. */
+  #ports: ReadonlyMap<string, number> = new Map()
   #withdrawals = 0
   /** Ends with the announcements. */
   #following: AbortController | null = null
@@ -122,7 +124,7 @@ export class Announcements {
     return problem
   }
 
-  /** The daemon may go away and come back, and the network with it. */
+  /** The daemon may go away and come back, and the network with it; the engine of a slot may come up at another port. */
   #follow (services: readonly ServiceDescriptor[]): void {
     this.#following?.abort()
     const following = new AbortController()
@@ -134,31 +136,32 @@ export class Announcements {
         if (signal.aborted) return
         if (this.#telling !== null || await this.#isTold(services) || signal.aborted) continue
         const problem = await this.#tell(services)
-        this.#deps.log.info({ by: this.#teller, problem }, 'services are announced anew: an avahi daemon came or went, or the network')
+        this.#deps.log.info({ by: this.#teller, problem }, 'services are announced anew: an avahi daemon came or went, or the network, or one listens at another port')
       }
     })()
   }
 
   async #isTold (services: readonly ServiceDescriptor[]): Promise<boolean> {
+    if (services.some(service => this.#ports.get(service.id) !== this.#deps.portOf(service))) return false
     if (await this.#isRunning()) return this.#teller === 'avahi'
     return this.#teller === 'gateway' && services.every(({ id }) => this.#responder.advertised.includes(id))
   }
 
   /** Resolves when there is something to withdraw: the network takes its time to be told. Never rejects. */
   async #begin (services: readonly ServiceDescriptor[]): Promise<Begun> {
+    const ports = new Map(services.map(service => [service.id, this.#deps.portOf(service)]))
+    this.#ports = ports
     if (!await this.#isRunning()) {
       // a daemon that comes back would announce them beside the gateway
       if (this.#teller === 'avahi') await this.#removeFiles()
       this.#teller = 'gateway'
-      return { told: this.#answer(services) }
+      return { told: this.#answer(services, ports) }
     }
     try {
       // the daemon came later: two that answer for one name would contradict each other
       await this.#responder.withdraw()
       await mkdir(this.#folder, { recursive: true })
-      for (const service of services) {
-        await writeFile(this.#file(service.id), serviceFile(service.name, placeOf(this.#deps, service).port))
-      }
+      for (const { id, name } of services) await writeFile(this.#file(id), serviceFile(name, ports.get(id)!))
       this.#teller = 'avahi'
       return { told: null }
     } catch (error) {
@@ -166,12 +169,10 @@ export class Announcements {
     }
   }
 
-  async #answer (services: readonly ServiceDescriptor[]): Promise<string | null> {
+  async #answer (services: readonly ServiceDescriptor[], ports: ReadonlyMap<string, number>): Promise<string | null> {
     if (!this.#hasNetwork()) return 'this machine has no network to announce them in'
     const host = this.hostname.replace(/\.local$/, '')
-    return await this.#responder.announce(services.map(service => ({
-      id: service.id, name: service.name, title: `${service.name} on ${host}`, port: placeOf(this.#deps, service).port
-    })))
+    return await this.#responder.announce(services.map(({ id, name }) => ({ id, name, title: `${name} on ${host}`, port: ports.get(id)! })))
   }
 
   #hasNetwork (): boolean {

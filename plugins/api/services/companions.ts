@@ -104,11 +104,12 @@ export class ServiceManager implements Companions {
     return slotOf(this.#deps, service)
   }
 
-  /** Where it listens: a slot where its engine does. */
+  /** Where it listens: a slot where its engine does, or is to. */
   portOf (service: ServiceDescriptor): number {
+    const { slots } = this.#deps
     const own = this.slotOf(service)
-    const address = own === null ? null : this.#deps.slots.status(own).address
-    return address?.port ?? placeOf(this.#deps, service).port
+    const port = own === null ? undefined : slots.status(own).address?.port ?? slots.config(own).port
+    return port ?? placeOf(this.#deps, service).port
   }
 
   /** Asks it how it is. Never rejects. */

@@ -47,12 +47,15 @@ export default definePlugin({
     const folder = (): string => ctx.stateDir
     const runners: FindRunner[] = []
     const deps = {
-      ...ctx.services, settings, systemd, kept, runners, downloads, log: ctx.log, signal: ctx.signal, interfaces,
+      ...ctx.services, settings, systemd, kept, runners, downloads, log: ctx.log, signal: ctx.signal,
       env: { ...process.env, ...own },
       get folder () { return folder() }
     }
     const manager = new ServiceManager(deps)
-    const announcements = new Announcements(deps)
+    const { clock, config } = ctx.services
+    const announcements = new Announcements({
+      clock, config, systemd, interfaces, log: ctx.log, portOf: service => manager.portOf(service)
+    })
     const api = { ...ctx.services, settings, kept, manager, announcements }
     for (const route of [...serviceRoutes(api), ...mdnsRoutes(api)]) ctx.addRoute(route)
     ctx.provide(companionsRef, manager)

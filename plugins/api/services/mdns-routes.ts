@@ -2,7 +2,6 @@ import { defineRoute, type AnyRoute, type ServiceDescriptor } from 'svc-gateway/
 import { servicesError } from './errors.js'
 import type { ServiceApi } from './routes.js'
 import { advertiseBodySchema, advertisedSchema, mdnsStateSchema } from './schemas.js'
-import { placeOf } from './world.js'
 
 const tag = 'Services'
 
@@ -10,7 +9,13 @@ const tag = 'Services'
 export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
   const { manager, announcements, activity, config } = api
   const capable = (): ServiceDescriptor[] => manager.list().filter(({ mdns }) => mdns)
-  const isPrivate = (): boolean => /^(?:127\.|::1$|localhost$)/.test(config.snapshot.svc.server.host)
+  /** What of it reaches nobody; empty when all of it is there for others. */
+  const hidden = (): string => {
+    const { server, slots } = config.snapshot.svc
+    if (isLoopback(server.host)) return ', but listen on loopback alone: set [server] host'
+    const engines = isLoopback(slots.publish_host) ? capable().filter(service => manager.slotOf(service) !== null) : []
+    return engines.length === 0 ? '' : `, but ${engines.map(({ name }) => name).join(', ')} on loopback alone: set [slots] publish_host`
+  }
   return [
     defineRoute({
       method: 'GET',
@@ -20,7 +25,7 @@ export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
       schema: { response: mdnsStateSchema },
       handler: async () => ({
         ...await announcements.state(),
-        advertisable: capable().map(service => ({ id: service.id, name: service.name, port: placeOf(api, service).port }))
+        advertisable: capable().map(service => ({ id: service.id, name: service.name, port: manager.portOf(service) }))
       })
     }),
     defineRoute({
@@ -40,9 +45,14 @@ export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
           note({ after: { ok: why === null }, ...(why === null ? {} : { message: why }) })
           return why
         })
-        const message = problem ?? (advertise ? `the services are announced${isPrivate() ? ', but listen on loopback alone: set [server] host' : ''}` : 'no service is announced')
+        const message = problem ?? (advertise ? `the services are announced${hidden()}` : 'no service is announced')
         return { ...await announcements.state(), ok: problem === null, message }
       }
     })
   ]
+}
+
+/** Pure. */
+function isLoopback (host: string): boolean {
+  return /^(?:127\.|::1$|localhost$)/.test(host)
 }

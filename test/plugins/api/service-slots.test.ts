@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { definePlugin, defineService } from '../../../kernel/contract/index.js'
-import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
+import { createFakeProviderPlugin, createTestGateway, FakeClock, FakeEngineRuntime, type TestGateway, type TestGatewayOptions } from '../../../kernel/testing/index.js'
 import services from '../../../plugins/api/services/index.js'
 import slots from '../../../plugins/api/slots/index.js'
 
@@ -12,7 +12,7 @@ const painter = definePlugin({
   apiVersion: 1,
   register: ctx => ctx.addService(defineService({
     id: 'painter', name: 'Painter', description: 'paints', licence: { name: 'GPL-3.0', note: null, url: null }, unit: 'painter.service', port: 8188,
-    verbs: ['start', 'restart'], probe: '/health', page: '/', mdns: false, slot: 'image', slotOffer: { bytes: 5, data: 'painter' }
+    verbs: ['start', 'restart'], probe: '/health', page: '/', mdns: true, slot: 'image', slotOffer: { bytes: 5, data: 'painter' }
   }))
 })
 
@@ -25,10 +25,13 @@ interface Painting extends TestGateway {
 }
 
 /** A gateway whose engines are containers, with an engine for images. */
-async function painting (t: Test, image: string, files: Readonly<Record<string, string>> = {}, runtime = new FakeEngineRuntime({ form: 'container' })): Promise<Painting> {
+async function painting (
+  t: Test, image: string, files: Readonly<Record<string, string>> = {}, runtime = new FakeEngineRuntime({ form: 'container' }),
+  { systemctl = '/nonexistent', ...options }: TestGatewayOptions & { readonly systemctl?: string } = {}
+): Promise<Painting> {
   const engine = createFakeProviderPlugin({ name: 'brush', slotTypes: ['image'], defaultFor: [{ type: 'image' }], devices: ['cpu'], needsModel: false, image })
   const gateway = await createTestGateway({
-    runtime, plugins: [services, slots, painter, engine], pluginConfig: { 'api-services': { systemctl: '/nonexistent' } },
+    runtime, plugins: [services, slots, painter, engine], pluginConfig: { 'api-services': { systemctl } }, ...options,
     files: { 'etc/svc/api.env': `SVC_AVAHI_SERVICES_DIR=${t.testdir()}\n`, ...files }
   })
   t.teardown(async () => {
@@ -98,4 +101,42 @@ t.test('an image that cannot be pulled leaves no slot', async t => {
   await gateway.call('POST', '/services/painter/install', {})
   t.match(await gateway.installed(), { state: 'failed', message: /the image of slot img could not be pulled: no such image/ })
   t.strictSame([...gateway.gateway.kernel().config.snapshot.slots.keys()], [])
+})
+
+t.test('what runs as a slot is announced where its engine listens, and anew when that is elsewhere', async t => {
+  const clock = new FakeClock(Date.parse('2026-11-27T00:00:00Z'))
+  const folder = t.testdirName
+  const systemctl = join(folder, 'systemctl')
+  const ports: number[] = []
+  const runtime = new FakeEngineRuntime({ form: 'container', onStart: ({ engine }) => { ports.push(engine.port) } })
+  const gateway = await painting(t, 'registry.example/brush:1', {
+    'etc/svc/api.env': `SVC_AVAHI_SERVICES_DIR=${folder}/avahi\n`,
+    'etc/svc/svc.toml': '[server]\nhost = "127.0.0.1"\n',
+    'etc/svc/slots/img.toml': 'type = "image"\nport = 8111\n'
+  }, runtime, { clock, systemctl })
+  await writeFile(systemctl, '#!/bin/sh\n[ "$1" != is-active ] || echo active\n', { mode: 0o755 })
+  const file = join(folder, 'avahi/svc-addon-painter.service')
+  const announced = async (): Promise<number> => Number(/<port>(\d+)</.exec(await readFile(file, 'utf8'))?.[1])
+  const told = async (port: number): Promise<void> => {
+    while (await announced().catch(() => 0) !== port) {
+      await clock.advance(5_000)
+      // as long as the look takes that is due now: its program would be ended by the next advance
+      await gateway.call('GET', '/services/mdns')
+    }
+    t.match((await gateway.call('GET', '/services/mdns')).json, { advertised: ['painter'], advertisable: [{ id: 'painter', port }] })
+    t.match((await gateway.call('GET', '/services')).json, { services: [{ mdns_url: new RegExp(`:${port}/$`) }] })
+  }
+  t.match(await gateway.call('POST', '/services/mdns', { advertise: true }), { json: { ok: true, advertised: ['painter'], message: /loopback alone: set \[server\] host/ } })
+  await told(8111)
+  await gateway.call('POST', '/slots/img/load', {})
+  const first = ports.at(-1)!
+  await told(first)
+  t.match(await gateway.call('PUT', '/slots/img/config', { port: 8112 }), { status: 200 })
+  await gateway.call('POST', '/slots/img/restart', {})
+  t.not(ports.at(-1), first)
+  await told(ports.at(-1)!)
+  await gateway.call('POST', '/slots/img/unload', {})
+  await told(8112)
+  t.match((await gateway.call('POST', '/services/mdns', { advertise: false })).json, { ok: true, advertised: [] })
+  await t.rejects(readFile(file))
 })
