@@ -19,7 +19,7 @@ import agents from '../../../plugins/services/agents/index.js'
 import { agentLifecycleRef, type AgentLifecycle, type AgentStatus } from '../../../plugins/services/agents/ref.js'
 import { run } from '../../cli/support.js'
 import { freePort } from '../../ports.js'
-import { pageOn } from './page-socket.js'
+import { pageOn, type Page } from './page-socket.js'
 import { tinyEnvironments } from './tiny-environments.js'
 import { tinyProgram, tinyRegistry } from './tiny-registry.js'
 
@@ -605,14 +605,36 @@ t.test('pages talk to an agent over one socket to it; approvals get ids, and its
   submits.send('{')
   t.match(await submits.next(() => true), { id: null, error: { code: -32_700 } })
 
-  for (const text of ['ask on', 'deep']) {
-    const browser = (await fetch(`${at}/session/handshake`)).headers.get('set-cookie')!.split(';', 1)[0]!
+  const another = async (): Promise<string> => (await fetch(`${at}/session/handshake`)).headers.get('set-cookie')!.split(';', 1)[0]!
+  const pagesOf = async (browser: string): Promise<readonly [Page, Page]> => {
     const pages = [pageOn(t, `${at}/events`, { cookie: browser }), pageOn(t, `${at}/submit`, { cookie: browser })] as const
     await Promise.all(pages.map(({ socket }) => once(socket, 'open')))
+    return pages
+  }
+  const asksMost = await pagesOf(await another())
+  asksMost[1].send({ jsonrpc: '2.0', id: 0, method: 'prompt.submit', params: { ...session, text: 'ask most' } })
+  const open: Array<Record<string, unknown>> = []
+  while (open.length < 256) open.push((await asksMost[0].next(isAsked)).payload as Record<string, unknown>)
+  asksMost[1].send({ jsonrpc: '2.0', id: 1, method: 'approval.respond', params: { id: open[0]!.id, choice: 'deny' } })
+  t.match(await asksMost[1].next(({ id }) => id === 1), { result: { resolved: 1 } }, '256 questions are kept, and the first is answered first')
+  for (const text of ['ask on', 'ask much', 'deep']) {
+    const pages = await pagesOf(await another())
     pages[1].send({ jsonrpc: '2.0', id: 0, method: 'prompt.submit', params: { ...session, text } })
-    t.strictSame(await Promise.all(pages.map(({ closed }) => closed)), [1011, 1011], `an agent that sends what cannot be kept: ${text}`)
+    const [events, submits] = await Promise.all(pages.map(({ closed }) => closed))
+    t.equal(submits, 1011, `an agent that sends what cannot be kept: ${text}`)
+    // a page that is too slow for so much may be let go before
+    t.ok(events === 1011 || (text === 'ask much' && events === 1013), `its events end with ${events}`)
   }
   t.match(await told('prompt.submit', { ...session, text: 'hello' }), { result: { status: 'streaming' } }, 'others go on')
+
+  const begun: Array<Record<string, unknown>> = []
+  for (let i = 0; i < 64; i++) {
+    const answer = await fetch(`${at}/session/create`, { method: 'POST', headers: { cookie: await another() } })
+    begun.push({ status: answer.status, ...await answer.json() as object })
+  }
+  t.strictSame([...new Set(begun.map(({ status }) => status))], [200, 503])
+  t.match(begun.at(-1), { error: { code: 'agent.chats_full', message: /^64 chats with agents are open/ } })
+  t.match(await told('prompt.submit', { ...session, text: 'hello' }), { result: { status: 'streaming' } }, 'those that are open go on')
 
   submits.send({ jsonrpc: '2.0', id: 0, method: 'prompt.submit', params: { ...session, text: 'die' } })
   t.strictSame(await Promise.all([events.closed, submits.closed]), [1011, 1011])

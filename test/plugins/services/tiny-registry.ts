@@ -42,7 +42,9 @@ else {
         return
       }
       if (params.text === 'ask') return event('approval.request', { command: 'rm -r x', choices: ['once', 'session', 'always', 'deny'] })
+      if (params.text === 'ask most') return Array.from({ length: 256 }, (_, i) => event('approval.request', { command: 'rm -r ' + i }))
       if (params.text === 'ask on') for (let i = 0; i < 257; i++) event('approval.request', { command: 'rm -r x' })
+      if (params.text === 'ask much') for (let i = 0; i < 3; i++) event('approval.request', { command: 'rm -r ' + 'x'.repeat(6_000_000) })
       if (params.text === 'deep') return socket.send('{"method":"event","params":{"type":"a","payload":{"b":' + '['.repeat(200_000) + ']'.repeat(200_000) + '}}}')
       if (params.text === 'unclear') return event('clarify.request', { question: 'Which?', choices: ['a', 'b'], request_id: 'q1' })
       for (const text of ['hm', 'well', '']) event('thinking.delta', { text })
