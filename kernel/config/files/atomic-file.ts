@@ -33,6 +33,8 @@ export async function writeFileAtomic (path: string, content: string, options: W
   const ops = options.ops ?? fsPromises
   const target = options.replaceLink === true ? path : await realTarget(ops, path)
   const folder = dirname(target)
+  // nothing is written, and the disk not waited for, where it would be in vain
+  if (options.exclusive === true && await statOrNull(ops, target).catch(() => null) !== null) throw exists(target)
   await makeFolder(ops, folder)
   const tempFolder = options.tempFolder !== undefined && await makeFolder(ops, options.tempFolder).then(() => true, () => false)
     ? options.tempFolder : folder
@@ -106,13 +108,17 @@ export async function writeTemp (
   }
 }
 
+function exists (target: string): Error {
+  return Object.assign(new Error(`EEXIST: ${target}`), { code: 'EEXIST' })
+}
+
 async function moveIfAbsent (ops: FileOps, temp: string, target: string): Promise<void> {
   try {
     await ops.link(temp, target)
   } catch (error) {
     if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     // no hard links here: the configuration lock has to keep other writers out between these two steps
-    if (await statOrNull(ops, target) !== null) throw Object.assign(new Error(`EEXIST: ${target}`), { code: 'EEXIST' })
+    if (await statOrNull(ops, target) !== null) throw exists(target)
     await ops.rename(temp, target)
     return
   }

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { mkdir, readlink, rm, symlink } from 'node:fs/promises'
+import { mkdir, readFile, readlink, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomic } from '../../config/files/atomic-file.js'
 import { hostPackage } from '../../config/package-root.js'
@@ -14,7 +14,8 @@ const MANIFEST = `${JSON.stringify({ name: 'svc-plugins', private: true, descrip
 export async function preparePluginHome (home: string): Promise<void> {
   const modules = join(home, 'node_modules')
   await mkdir(modules, { recursive: true })
-  await writeFileAtomic(join(home, 'loader.mjs'), LOADER)
+  const loader = join(home, 'loader.mjs')
+  if (await readFile(loader, 'utf8').catch(() => null) !== LOADER) await writeFileAtomic(loader, LOADER)
   await writeFileAtomic(join(home, 'package.json'), MANIFEST, { exclusive: true }).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   })
