@@ -56,7 +56,7 @@ export interface PluginReport {
 }
 
 /** Whether a plugin is up, and which routes it has. */
-export type PluginStanding = Pick<PluginReport, 'name' | 'state' | 'routes'>
+export type PluginStanding = Pick<PluginReport, 'name' | 'kind' | 'state' | 'routes'>
 
 /** A setting that a plugin declared with `ctx.addSetting`. */
 export interface PluginSetting extends SettingDefinition { readonly plugin: string }

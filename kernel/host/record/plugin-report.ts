@@ -33,7 +33,11 @@ const routesBy = new WeakMap<Stage, Brought['routes']>()
 
 export function toStanding (record: PluginRecord): PluginStanding {
   const { stage } = record
-  return { name: nameOf(record), state: stateOf(record), routes: stage === null ? [] : routesOf(record, stage) }
+  return { name: nameOf(record), kind: kindOf(record), state: stateOf(record), routes: stage === null ? [] : routesOf(record, stage) }
+}
+
+function kindOf ({ plugin, candidate }: PluginRecord): PluginReport['kind'] {
+  return plugin === null ? candidate.manifest?.kind ?? null : kindText(plugin.kind)
 }
 
 function stateOf ({ state }: PluginRecord): PluginState {
@@ -58,7 +62,7 @@ export function toReport (record: PluginRecord, neighbours: Neighbours): PluginR
   const health = stage === null || record.state !== 'active' ? {} : healthOf(stage)
   return {
     ...outcomeOf(record),
-    kind: record.plugin === null ? record.candidate.manifest?.kind ?? null : kindText(record.plugin.kind),
+    kind: kindOf(record),
     version: record.candidate.version,
     waiting: record.waiting?.report ?? null,
     late_failures: record.late.count,

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises'
-import type { ActivityLog, PluginReport } from 'svc-gateway/plugin'
+import type { ActivityLog, PluginStanding } from 'svc-gateway/plugin'
 import { isDown, type StatusServices } from './report.js'
 import type { SystemHealth } from './schemas.js'
 
@@ -12,14 +12,15 @@ export async function systemHealth ({ activity, config, plugins, slots }: Status
   const names = slots.names()
   const errored = names.filter(name => slots.status(name).state === 'error').length
   const [state, etc] = await Promise.all([diskCheck(config.paths.state), diskCheck(config.paths.etc)])
+  const standings = plugins.standings()
   const checks = {
     disk_state: state,
     disk_config: etc,
     slot_manager: { ok: errored === 0, slots: names.length, errored },
     event_bus: { ok: true },
     activity: activityCheck(activity),
-    plugins: pluginsCheck(plugins.list()),
-    mcp_mount: mcpCheck(plugins.list())
+    plugins: pluginsCheck(standings),
+    mcp_mount: mcpCheck(standings)
   }
   return { status: Object.values(checks).every(({ ok }) => ok) ? 'ok' : 'degraded', checks }
 }
@@ -33,13 +34,13 @@ function activityCheck ({ failure }: ActivityLog): SystemHealth['checks']['activ
   return { ok: failure === null, since: failure?.since ?? null, lost: failure?.lost ?? 0, reason: failure?.reason ?? null }
 }
 
-function pluginsCheck (reports: readonly PluginReport[]): SystemHealth['checks']['plugins'] {
+function pluginsCheck (reports: readonly PluginStanding[]): SystemHealth['checks']['plugins'] {
   const failed = reports.filter(isDown).map(({ name }) => name)
   return { ok: failed.length === 0, failed }
 }
 
 /** A tool server that was switched off is no fault. */
-function mcpCheck (reports: readonly PluginReport[]): SystemHealth['checks']['mcp_mount'] {
+function mcpCheck (reports: readonly PluginStanding[]): SystemHealth['checks']['mcp_mount'] {
   const servers = reports.filter(({ kind }) => kind === 'mcp')
   return {
     ok: servers.every(({ state }) => state === 'active' || state === 'disabled'),
