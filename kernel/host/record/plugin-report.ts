@@ -33,7 +33,8 @@ const routesBy = new WeakMap<Stage, Brought['routes']>()
 
 export function toStanding (record: PluginRecord): PluginStanding {
   const { stage } = record
-  return { name: nameOf(record), kind: kindOf(record), state: stateOf(record), routes: stage === null ? [] : routesOf(record, stage) }
+  const routes = stage === null ? [] : routesOf(record, stage)
+  return { name: nameOf(record), kind: kindOf(record), state: stateOf(record), routes }
 }
 
 function kindOf ({ plugin, candidate }: PluginRecord): PluginReport['kind'] {
