@@ -1,5 +1,5 @@
 import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
-import { deletionSignal, identityOf, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
+import { deletionSignal, identityOf, RAN_ON, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
 import { tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
 import {
@@ -49,10 +49,14 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       method: 'POST',
       url: '/api/memory/recall',
       summary: 'As much of what is remembered about something as fits a number of tokens',
-      description: identityHelp,
+      description: `\`${RAN_ON}\` of the answer says what found and ordered it, \`text+vectors+rerank\`. ${identityHelp}`,
       schema: { body: recallSchema, response: itemsSchema },
       example: { query: 'Where does Alice work?', max_tokens: 1024 },
-      handler: async call => ({ items: await notes.recall(who(call), call.body, call.signal) })
+      handler: async call => {
+        const { notes: items, ranOn } = await notes.recall(who(call), call.body, call.signal)
+        if (ranOn.length > 0) void call.reply.header(RAN_ON, ranOn.join('+'))
+        return { items }
+      }
     }),
     defineRoute({
       ...place,

@@ -78,7 +78,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
       readOnly: true,
       handler: async call => {
         const { tags: given, ...asked } = call.input
-        return { results: await notes.recall(whoOf(call), { ...asked, tags: listOf(given) }, call.signal) }
+        return { results: (await notes.recall(whoOf(call), { ...asked, tags: listOf(given) }, call.signal)).notes }
       }
     }),
     defineTool({

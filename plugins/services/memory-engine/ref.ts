@@ -2,6 +2,7 @@ import { createServiceRef } from 'svc-gateway/plugin'
 import type { MemoryEngine } from '../memory/ref.js'
 
 export { rerankerOf } from './errands.js'
+export { certain, rerankTrust, spread } from './recall/fuse.js'
 export { rerankBody, scoresIn } from './recall/model-calls.js'
 export { askReranker } from './rerank-gateway.js'
 

@@ -66,7 +66,8 @@ export class RememberingChat {
       try {
         const query = searchText(this.#question)
         const asked = { query, max_tokens: RECALL_TOKENS, dataset: bank, rerank: { withinMs: RERANK_MS } }
-        this.#recalled = { notes: await this.#deps.memory.notes.recall(this.#identity, asked, bounded), error: null }
+        const { notes } = await this.#deps.memory.notes.recall(this.#identity, asked, bounded)
+        this.#recalled = { notes, error: null }
       } catch (error) {
         signal.throwIfAborted()
         const why = bounded.aborted ? `it took longer than ${RECALL_MS / 1000} s` : messageOf(error)

@@ -92,23 +92,42 @@ export function ordered (scored: ReadonlyMap<number, Scored>): Scored[] {
   return [...scored.values()].sort((a, b) => b.score - a.score || b.seq - a.seq)
 }
 
+/** What a reranker's word counts for. */
+export interface RerankTrust {
+  /** What it may add to a score at most, as a share of the best. */
+  readonly weight: number
+  /** Its scores do not contradict what was found. */
+  readonly agrees: boolean
+}
+
 /**
- * Adds what a reranker says of the first ones. Its word counts for less the more it repeats the vectors: one that ranks by
- * nothing but the same vectors changes nothing. It also counts for less the less it agrees with the order that words and
- * vectors have made: one that ranks at random next to nothing, and one that contradicts it nothing. Returns whether it counted.
+ * Its word counts for less the more it repeats the vectors: one that ranks by nothing but the same vectors changes nothing. It
+ * also counts for less the less it agrees with what words and vectors say (`score`): one that ranks at random next to nothing,
+ * and one that contradicts it nothing. Pure.
  */
-export function addRerank (top: readonly Scored[], scores: readonly number[]): boolean {
-  const [least, most] = [Math.min(...scores), Math.max(...scores)]
+export function rerankTrust (top: ReadonlyArray<Pick<Scored, 'score' | 'semantic'>>, scores: readonly number[]): RerankTrust {
   const vectors = top.map(({ semantic }) => semantic)
   const known = vectors.flatMap((value, i) => value === null ? [] : [i])
   const repeats = known.length < 3 ? 0 : correlation(known.map(i => vectors[i]!), known.map(i => scores[i]!))
   const agrees = top.length < LEAST_JUDGED ? 1 : correlation(top.map(({ score }) => score), scores) / BELIEVED
-  const weight = RERANK_WEIGHT * (1 - Math.max(0, repeats) ** 2) * Math.min(1, Math.max(0, agrees))
+  return { weight: RERANK_WEIGHT * (1 - Math.max(0, repeats) ** 2) * Math.min(1, Math.max(0, agrees)), agrees: agrees > 0 }
+}
+
+/** Scores of any scale as shares of what lies between the least and the best of them; 0 where they are all the same. Pure. */
+export function spread (scores: readonly number[]): readonly number[] {
+  const [least, most] = [Math.min(...scores), Math.max(...scores)]
+  return scores.map(score => most > least ? (score - least) / (most - least) : 0)
+}
+
+/** Adds what a reranker says of the first ones, as far as it is trusted. Returns whether it counted. */
+export function addRerank (top: readonly Scored[], scores: readonly number[]): boolean {
+  const { weight, agrees } = rerankTrust(top, scores)
+  const shares = spread(scores)
   for (const [i, each] of top.entries()) {
     each.reranker = scores[i]!
-    if (most > least) each.score += weight * (scores[i]! - least) / (most - least)
+    each.score += weight * shares[i]!
   }
-  return agrees > 0
+  return agrees
 }
 
 function correlation (a: readonly number[], b: readonly number[]): number {
@@ -126,9 +145,12 @@ function correlation (a: readonly number[], b: readonly number[]): number {
 /** How certain the best answer is by itself, 0 to 1: it makes the scores of different banks comparable. Pure. */
 export function certainty (scored: Iterable<Scored>): number {
   let best = 0
-  for (const { keyword, semantic } of scored) {
-    const [words, meaning] = [keyword === null ? 0 : Math.max(LEAST_CERTAIN, keyword), Math.max(0, semantic ?? 0)]
-    best = Math.max(best, semantic === null ? words : TEXT_WEIGHT * words + (1 - TEXT_WEIGHT) * meaning, meaning)
-  }
+  for (const each of scored) best = Math.max(best, certain(each))
   return best
+}
+
+/** How certain one is by its words and its vector. Pure. */
+export function certain ({ keyword, semantic }: Pick<Scored, 'keyword' | 'semantic'>): number {
+  const [words, meaning] = [keyword === null ? 0 : Math.max(LEAST_CERTAIN, keyword), Math.max(0, semantic ?? 0)]
+  return Math.max(semantic === null ? words : TEXT_WEIGHT * words + (1 - TEXT_WEIGHT) * meaning, meaning)
 }

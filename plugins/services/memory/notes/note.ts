@@ -20,6 +20,15 @@ export interface Note {
   readonly type: string | null
 }
 
+/** A memory that was searched for, with what found it. */
+export interface FoundNote {
+  readonly note: Note
+  /** 0 to 1; null if no word was found, or the engine does not say. */
+  readonly keyword: number | null
+  /** Cosine; null without a vector, or where the engine does not say. */
+  readonly semantic: number | null
+}
+
 export const AGENT_TAG = 'agent:'
 export const PRIVATE_TAG = 'visibility:private'
 
@@ -39,6 +48,16 @@ export function noteOf (row: Readonly<Record<string, unknown>>, bank: string): N
     metadata: metadataIn(row.metadata),
     score: typeof final === 'number' ? final : null,
     type: textIn(row.type) ?? textIn(row.fact_type)
+  }
+}
+
+/** Of a row of recall. Pure. */
+export function foundOf (row: Readonly<Record<string, unknown>>, bank: string): FoundNote {
+  const { keyword, semantic } = (row.scores ?? {}) as { readonly keyword?: unknown, readonly semantic?: unknown }
+  return {
+    note: noteOf(row, bank),
+    keyword: typeof keyword === 'number' ? keyword : null,
+    semantic: typeof semantic === 'number' ? semantic : null
   }
 }
 

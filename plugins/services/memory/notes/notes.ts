@@ -5,7 +5,7 @@ import type { MemoryEngine } from '../engine.js'
 import { memoryError } from '../errors.js'
 import type { MemoryIdentity } from '../identity.js'
 import { readDatasets, writtenDataset } from '../namespaces.js'
-import { AGENT_TAG, noteOf, ownTags, PRIVATE_TAG, type Note } from './note.js'
+import { AGENT_TAG, foundOf, noteOf, ownTags, PRIVATE_TAG, type FoundNote, type Note } from './note.js'
 import { budgeted, inWindow, ranked, type TimeWindow } from './ranking.js'
 import type { RerankBounds, Reranker } from './reranker.js'
 
@@ -47,6 +47,13 @@ export interface NoteRecall {
   readonly tags_match?: typeof tagsMatches[number] | undefined
 }
 
+export interface RecalledNotes {
+  /** The best first. */
+  readonly notes: readonly Note[]
+  /** What found and ordered them: `text`, `vectors`, `rerank`, as the banks say, or the engine's name where they do not. */
+  readonly ranOn: readonly string[]
+}
+
 export interface NoteList {
   readonly dataset?: AskedDatasets
   readonly cursor?: string | undefined
@@ -67,6 +74,9 @@ const TYPES = ['world', 'experience', 'observation']
 const TOKENS_PER_NOTE = 256
 const WINDOW_FACTOR = 4
 const MOST_TOKENS = 65_536
+/** Header of the embedded engine's answer: `text+vectors+rerank`. */
+export const RAN_ON = 'x-svc-recall'
+const RERANKED = 'rerank'
 
 /** Memories as agents see them: by dataset, stamped with who wrote them, and of another agent's nothing. */
 export class Notes {
@@ -119,25 +129,30 @@ export class Notes {
     const hasWindow = before !== undefined || after !== undefined
     const maxTokens = Math.min(limit * TOKENS_PER_NOTE * (hasWindow ? WINDOW_FACTOR : 1), MOST_TOKENS)
     const body = { query, max_tokens: maxTokens, types: TYPES, ...tags === undefined ? {} : { tags } }
-    const found = await this.#recalled(identity, dataset, body, signal)
-    return inWindow(ranked(found), { before, after }).slice(0, limit)
+    const { found } = await this.#recalled(identity, dataset, body, signal)
+    return inWindow(ranked(found.map(({ note }) => note)), { before, after }).slice(0, limit)
   }
 
   /** The best first, as many as fit. */
   async recall (
     identity: MemoryIdentity, { dataset, types, tags, tags_match: match, rerank = {}, ...asked }: NoteRecall, signal: AbortSignal
-  ): Promise<readonly Note[]> {
+  ): Promise<RecalledNotes> {
     const body = {
       ...asked,
       types: types ?? TYPES,
       ...tags === undefined ? {} : { tags },
       ...match === undefined ? {} : { tags_match: match }
     }
-    const found = byScore(await this.#recalled(identity, dataset, body, signal))
+    const recalled = await this.#recalled(identity, dataset, body, signal)
+    const found = byScore(recalled.found)
     // what the embedded engine found in one bank, it has reranked itself
-    const isOrdered = this.#engine().name === 'embedded' && found.every(note => note.dataset === found[0]!.dataset)
-    const scored = isOrdered ? found : await this.#reranker.scored(asked.query, found, rerank, signal)
-    return budgeted(ranked(scored), asked.max_tokens)
+    const isOrdered = this.#engine().name === 'embedded' && found.every(({ note }) => note.dataset === found[0]!.note.dataset)
+    const { notes, counted } = isOrdered ? { notes: found.map(({ note }) => note), counted: false }
+      : await this.#reranker.scored(asked.query, found, rerank, signal)
+    return {
+      notes: budgeted(ranked(notes), asked.max_tokens),
+      ranOn: [...new Set([...recalled.ranOn, ...counted ? [RERANKED] : []])]
+    }
   }
 
   /** One bank after the other. Throws `validation.invalid` for a cursor that is none. */
@@ -181,17 +196,21 @@ export class Notes {
 
   async #recalled (
     identity: MemoryIdentity, asked: AskedDatasets, body: object, signal: AbortSignal
-  ): Promise<readonly Note[]> {
+  ): Promise<{ readonly found: readonly FoundNote[], readonly ranOn: readonly string[] }> {
     const engine = this.#engine()
-    const found = await Promise.all(readDatasets(identity, asked).map(async ({ bank }) => {
+    const banks = await Promise.all(readDatasets(identity, asked).map(async ({ bank }) => {
       await this.#enter(identity.agent, bank, signal)
       const path = `${bankPath(bank)}/memories/recall`
       const reply = await askEngine(engine, { method: 'POST', path, body, signal })
       // a bank is made by its first memory
-      if (reply.status === 404) return []
-      return rowsIn(valueOf(reply, path), 'results', path).map(row => noteOf(row, bank))
+      if (reply.status === 404) return { found: [], ranOn: [] }
+      const found = rowsIn(valueOf(reply, path), 'results', path).map(row => foundOf(row, bank))
+      return { found, ranOn: String(reply.headers[RAN_ON] ?? engine.name).split('+') }
     }))
-    return found.flat().filter(note => isVisible(note, identity))
+    return {
+      found: banks.flatMap(({ found }) => found).filter(({ note }) => isVisible(note, identity)),
+      ranOn: banks.flatMap(({ ranOn }) => ranOn)
+    }
   }
 
   async #page (
@@ -207,8 +226,8 @@ export class Notes {
   }
 }
 
-function byScore (notes: readonly Note[]): readonly Note[] {
-  return notes.toSorted((a, b) => (b.score ?? 0) - (a.score ?? 0))
+function byScore (found: readonly FoundNote[]): readonly FoundNote[] {
+  return found.toSorted((a, b) => (b.note.score ?? 0) - (a.note.score ?? 0))
 }
 
 /** Whether an agent may see a row of the engine that is about one memory. Pure. */

@@ -1,8 +1,8 @@
 import { messageOf, settingsOf, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
-import { askReranker, rerankBody, rerankerOf, scoresIn } from '../../memory-engine/ref.js'
+import { askReranker, certain, rerankBody, rerankerOf, rerankTrust, scoresIn, spread } from '../../memory-engine/ref.js'
 import { memorySettings } from '../settings.js'
-import type { Note } from './note.js'
-import type { RerankBounds, Reranker } from './reranker.js'
+import type { FoundNote } from './note.js'
+import type { RerankBounds, Reranked, Reranker } from './reranker.js'
 
 export interface SecondPassDeps {
   readonly clock: Clock
@@ -28,14 +28,15 @@ export class SecondPass implements Reranker {
   }
 
   async scored (
-    query: string, notes: readonly Note[], { withinMs }: RerankBounds, signal: AbortSignal
-  ): Promise<readonly Note[]> {
+    query: string, found: readonly FoundNote[], { withinMs }: RerankBounds, signal: AbortSignal
+  ): Promise<Reranked> {
     const { clock, config: { snapshot }, dispatch, log } = this.#deps
+    const asFound: Reranked = { notes: found.map(({ note }) => note), counted: false }
     const { model } = rerankerOf(snapshot, (name, surface) => dispatch.target(name, surface))
-    if (model === null || notes.length < 2 || clock.monotonic() < this.#sparedUntilMs) return notes
+    if (model === null || found.length < 2 || clock.monotonic() < this.#sparedUntilMs) return asFound
     const { embedding } = settingsOf(snapshot.svc, memorySettings)
     const patienceMs = withinMs ?? (embedding.rerank_connect_timeout_s + embedding.rerank_read_timeout_s) * 1000
-    const top = notes.slice(0, MOST_CANDIDATES)
+    const top = asFound.notes.slice(0, MOST_CANDIDATES)
     const body = Buffer.from(JSON.stringify(rerankBody(model, query, top.map(({ text }) => text))))
     const bound = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)])
     try {
@@ -43,21 +44,30 @@ export class SecondPass implements Reranker {
       const { status, body: bytes } = await askReranker(dispatch, embedding, { body, requestId, background: false }, bound)
       const text = Buffer.from(bytes).toString('utf8')
       if (status !== 200) throw new Error(`status ${status}: ${text.slice(0, 300)}`)
-      return withScores(notes, scoresIn(JSON.parse(text) as unknown, top.length))
+      return withScores(found, scoresIn(JSON.parse(text) as unknown, top.length))
     } catch (error) {
       signal.throwIfAborted()
       this.#sparedUntilMs = clock.monotonic() + SPARED_MS
       const why = bound.aborted ? `it did not answer within ${patienceMs} ms` : messageOf(error)
       log.info({ model, error: why }, 'memories keep their order: the reranker failed')
-      return notes
+      return asFound
     }
   }
 }
 
-/** Scores of any scale become 0 to 1; what was not reranked stays behind, in its order. Pure. */
-function withScores (notes: readonly Note[], scores: readonly number[]): readonly Note[] {
-  const isShare = scores.every(score => score >= 0 && score <= 1)
-  const shares = isShare ? scores : scores.map(score => 1 / (1 + Math.exp(-score)))
-  const least = Math.min(...shares)
-  return notes.map((note, i) => ({ ...note, score: shares[i] ?? Math.min(least, note.score ?? 0) }))
+/**
+ * As within one bank: a reranker may add a share of the best score, and one that contradicts words and vectors adds nothing.
+ * Where the engine gives no scores, it alone decides. Pure.
+ */
+function withScores (found: readonly FoundNote[], scores: readonly number[]): Reranked {
+  const best = found[0]!.note.score ?? 0
+  const shares = spread(scores)
+  if (best <= 0) return { notes: found.map(({ note }, i) => ({ ...note, score: shares[i] ?? 0 })), counted: true }
+  // not by the scores of the banks: they may hold the word of the same reranker
+  const judged = found.slice(0, scores.length)
+    .map(each => ({ score: certain(each) || (each.note.score ?? 0), semantic: each.semantic }))
+  const { weight, agrees } = rerankTrust(judged, scores)
+  const sums = found.map(({ note }, i) => (note.score ?? 0) / best + weight * (shares[i] ?? 0))
+  const most = Math.max(...sums)
+  return { notes: found.map(({ note }, i) => ({ ...note, score: best * sums[i]! / most })), counted: agrees }
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import t from 'tap'
 import { createFakeEngine, FakeClock } from '../../../../kernel/testing/index.js'
@@ -140,7 +141,7 @@ t.test('memories by dataset', async t => {
   })
 })
 
-t.test('what several datasets found is ordered by the reranker, and stays as it is where that fails', async t => {
+t.test('a reranker has its say in what several datasets found, which stays as it is where that fails', async t => {
   const fake = await fakeHindsight(t)
   const far = await createFakeEngine()
   t.teardown(() => far.close())
@@ -159,10 +160,12 @@ t.test('what several datasets found is ordered by the reranker, and stays as it 
   for (const one of [host, embedded]) {
     for (const [text, dataset] of [['Tea and cake, one', 'a'], ['tea 2', 'a'], ['Tea and cake 3', 'b']] as const) await one.call('POST', '/api/memory/add', { text, dataset: `project:${dataset}` })
   }
-  scores(text => text.endsWith('2') ? 3 : -3)
+  scores(text => text.endsWith('3') ? 3 : -3)
   for (const one of [host, embedded]) {
-    const [first, second] = await recall(one)
-    t.match([first, second], [{ text: 'tea 2', dataset: 'project:a', score: 1 / (1 + Math.exp(-3)) }, { score: 1 / (1 + Math.exp(3)) }])
+    const { headers, json: { items: [first, second] } } = await one.call('POST', '/api/memory/recall', { query: 'tea and cake', dataset: ['project:a', 'project:b'] })
+    t.match([first, second], [{ text: 'Tea and cake 3', dataset: 'project:b' }, { text: 'Tea and cake, one' }])
+    t.ok(first.score > second.score && first.score <= 1, `${first.score} and ${second.score}`)
+    t.equal(headers.get('x-svc-recall'), one === host ? 'hindsight+rerank' : 'text+rerank')
   }
   t.match(far.requests.at(-1), { method: 'POST', url: '/v1/rerankings' })
   t.match(JSON.parse(far.requests.at(-1)!.body.toString()), { model: 'judge', query: 'tea and cake', documents: { length: 3 }, top_n: 3 })
@@ -183,6 +186,42 @@ t.test('what several datasets found is ordered by the reranker, and stays as it 
   }
   await far.close()
   t.equal(await order(host), 'e32', 'one that is away')
+})
+
+t.test('a reranker that contradicts what several datasets found, or ranks at random, does not decide', async t => {
+  const far = await createFakeEngine()
+  t.teardown(() => far.close())
+  let scoreOf = (_text: string): number => 0
+  far.answer(({ body }) => {
+    const { documents } = JSON.parse(body.toString()) as { documents: string[] }
+    return { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ results: documents.map((text, index) => ({ index, relevance_score: scoreOf(text) })) })] }
+  })
+  // the time of a memory counts a little, too
+  const plain = await memoryHost(t, { clock: new FakeClock() })
+  const judged = await memoryHost(t, { clock: new FakeClock(), svc: `[memory.embedding]\nrerank_gateway_url = "${far.origin}"\nrerank_model = "judge"\n` })
+  const words = ['alpha', 'beta', 'gamma', 'delta']
+  for (const one of [plain, judged]) {
+    for (let i = 0; i < 48; i++) await one.call('POST', '/api/memory/add', { text: `${words.slice(0, 1 + i % 4).join(' ')} in note ${i}`, dataset: `project:${i % 3}` })
+  }
+  const recall = async (of: MemoryHost): Promise<{ readonly ranOn: string | null, readonly texts: string[] }> => {
+    const { headers, json } = await of.call('POST', '/api/memory/recall', { query: words.join(' '), dataset: ['project:0', 'project:1', 'project:2'] })
+    return { ranOn: headers.get('x-svc-recall'), texts: (json.items as Array<{ text: string }>).map(({ text }) => text) }
+  }
+  const found = await recall(plain)
+  t.equal(found.ranOn, 'text')
+  const isGood = (text: string): boolean => text.startsWith(words.join(' '))
+  t.ok(found.texts.slice(0, 12).every(isGood), 'those with all of the words are first')
+  scoreOf = text => found.texts.indexOf(text)
+  t.strictSame(await recall(judged), found, 'reversed')
+  const kept: number[] = []
+  for (let seed = 1; seed <= 20; seed++) {
+    scoreOf = text => createHash('sha256').update(`${seed} ${text}`).digest().readUInt32BE() / 2 ** 32
+    kept.push((await recall(judged)).texts.slice(0, 12).filter(isGood).length)
+  }
+  t.ok(kept.every(count => count >= 10), `at random: ${kept.join(' ')}`)
+  scoreOf = text => isGood(text) ? text.endsWith(' 47') ? 9 : 8 : 1
+  const agreed = await recall(judged)
+  t.match(agreed, { ranOn: 'text+rerank', texts: { 0: /note 47$/ } }, 'one that agrees has its say')
 })
 
 t.test('no agent reads or writes what belongs to another, whatever it tries', async t => {
