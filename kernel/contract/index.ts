@@ -26,6 +26,8 @@ export type {
   BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, RuntimeMethods, ServiceMethods, ToolMethods
 } from './plugin/context.js'
 export { formParts } from './http/form.js'
+export { givenBody, giverOf, translated } from './http/translated.js'
+export type { ChunkGiver, ChunkReader, ChunkTranslator } from './http/translated.js'
 export type { FormPart } from './http/form.js'
 export { createServiceRef, isServiceRef } from './plugin/service-ref.js'
 export type { Requires, ServiceOf, ServiceRef, ServicesOf } from './plugin/service-ref.js'

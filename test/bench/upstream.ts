@@ -45,6 +45,7 @@ const server = createServer((req, res) => {
   if (req.url === '/health') return void res.end('{}')
   let streaming = false
   let oneAtATime = false
+  let atOnce = false
   let size = 0
   const small: Buffer[] = []
   req.on('data', (chunk: Buffer) => {
@@ -52,6 +53,7 @@ const server = createServer((req, res) => {
     if (size === 0) {
       streaming = chunk.includes('"stream":true')
       oneAtATime = chunk.includes('one call at a time')
+      atOnce = chunk.includes('all at once')
     }
     if (oneAtATime) small.push(chunk)
     size += chunk.length
@@ -67,6 +69,10 @@ const server = createServer((req, res) => {
       return
     }
     res.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (atOnce) {
+      res.write(Buffer.concat(events.slice(0, 2)))
+      return void setImmediate(() => res.end(Buffer.concat(events.slice(2))))
+    }
     let i = 0
     const timer = setInterval(() => {
       res.write(events[i++])

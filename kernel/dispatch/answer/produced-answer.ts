@@ -1,4 +1,4 @@
-import type { AdaptedAnswer, SvcError } from '../../contract/index.js'
+import { giverOf, type AdaptedAnswer, type ChunkGiver, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from './answer-sink.js'
 
 /**
@@ -14,13 +14,24 @@ export function runProduced (
   let started = false
   /** Ends the pause that a slow client asked for. */
   let wake = (): void => {}
+  let leave = (): void => {}
+  const given = (giver: ChunkGiver): Promise<void> => new Promise((resolve, reject) => {
+    wake = () => giver.resume()
+    leave = () => {
+      giver.leave()
+      resolve()
+    }
+    giver.give({ data: chunk => sink.data(chunk), end: resolve, fail: reject })
+  })
   const run = async (): Promise<void> => {
     const answer = await work(controller.signal)
     controller.signal.throwIfAborted()
     started = true
     sink.onDrain(() => wake())
     sink.head(answer.status, Object.entries(answer.headers).flat())
-    const chunks = Buffer.isBuffer(answer.body) ? [answer.body] : answer.body
+    const giver = Buffer.isBuffer(answer.body) ? null : giverOf(answer.body)
+    if (giver !== null) await given(giver)
+    const chunks = giver !== null ? [] : Buffer.isBuffer(answer.body) ? [answer.body] : answer.body
     for await (const chunk of chunks) {
       controller.signal.throwIfAborted()
       if (!sink.data(chunk)) await new Promise<void>(resolve => { wake = resolve })
@@ -33,6 +44,7 @@ export function runProduced (
   }).finally(settled)
   return reason => {
     controller.abort(reason)
+    leave()
     wake()
   }
 }

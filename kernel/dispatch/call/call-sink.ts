@@ -1,11 +1,11 @@
-import type { CallAnswer, SvcError } from '../../contract/index.js'
+import { givenBody, type CallAnswer, type ChunkGiver, type ChunkReader, type SvcError } from '../../contract/index.js'
 import type { ReaderSink } from '../answer/answer-sink.js'
 
 /** What is read ahead of a caller, at most about: one chunk of an engine may be larger. */
 const READ_AHEAD_BYTES = 256 * 1024
 
-/** The answer of a call that a plugin made, read at the plugin's pace. */
-export class CallSink implements ReaderSink {
+/** The answer of a call that a plugin made, read at the plugin's pace: chunk by chunk, or handed to a reader as it comes. */
+export class CallSink implements ReaderSink, ChunkGiver {
   /** Settles with the head of the answer, or with what kept it away. */
   readonly answer: Promise<CallAnswer>
   /** Called once when the caller leaves, or is cut off, before the answer is complete. */
@@ -20,6 +20,9 @@ export class CallSink implements ReaderSink {
   #resume: (() => void) | null = null
   #isPaused = false
   #wake: (() => void) | null = null
+  #reader: ChunkReader | null = null
+  /** The reader has asked to pause. */
+  #isHeld = false
 
   constructor (signal: AbortSignal) {
     this.#signal = signal
@@ -47,14 +50,19 @@ export class CallSink implements ReaderSink {
       headers[rawHeaders[i]!.toString().toLowerCase()] = rawHeaders[i + 1]!.toString()
     }
     const iterator = { next: () => this.#next(), return: () => this.#left() }
-    this.#settle!.resolve({ status, headers, body: { [Symbol.asyncIterator]: () => iterator } })
+    this.#settle!.resolve({ status, headers, body: givenBody(this, () => iterator) })
   }
 
   data (chunk: Buffer): boolean {
     if (this.#state !== 'flowing') return true
+    this.#bytesOut += chunk.length
+    if (this.#reader !== null && !this.#isHeld) {
+      this.#isHeld = !this.#reader.data(chunk)
+      this.#isPaused = this.#isHeld
+      return !this.#isHeld
+    }
     this.#chunks.push(chunk)
     this.#pending += chunk.length
-    this.#bytesOut += chunk.length
     this.#wake?.()
     this.#isPaused = this.#pending >= READ_AHEAD_BYTES
     return !this.#isPaused
@@ -77,6 +85,33 @@ export class CallSink implements ReaderSink {
 
   onDrain (resume: () => void): void {
     this.#resume = resume
+  }
+
+  give (reader: ChunkReader): void {
+    this.#reader = reader
+    this.resume()
+  }
+
+  /** What came meanwhile goes first. */
+  resume (): void {
+    const reader = this.#reader
+    if (reader === null) return
+    this.#isHeld = false
+    while (this.#chunks.length > 0) {
+      const chunk = this.#chunks.shift()!
+      this.#pending -= chunk.length
+      this.#isHeld = !reader.data(chunk)
+      if (this.#isHeld) return
+    }
+    if (this.#state === 'done') return this.#tellEnd()
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#resume?.()
+  }
+
+  leave (): void {
+    this.#reader = null
+    void this.#left()
   }
 
   async #next (): Promise<IteratorResult<Buffer, undefined>> {
@@ -120,5 +155,14 @@ export class CallSink implements ReaderSink {
     // of no effect once the head is out: what is read then ends with the failure
     if (failure !== null) this.#settle!.reject(failure)
     this.#wake?.()
+    // what is held is told before the end
+    if (this.#chunks.length === 0) this.#tellEnd()
+  }
+
+  #tellEnd (): void {
+    const reader = this.#reader
+    this.#reader = null
+    if (this.#failure === null) reader?.end()
+    else reader?.fail(this.#failure)
   }
 }

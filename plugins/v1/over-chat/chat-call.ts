@@ -1,5 +1,6 @@
 import {
-  isSvcError, type AdaptedAnswer, type DispatchService, type Otherwise, type OtherwiseRequest, type SvcError
+  isSvcError, translated, type AdaptedAnswer, type ChunkTranslator, type DispatchService, type Otherwise, type OtherwiseRequest,
+  type SvcError
 } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
 import { ChatReader, type ChatListener } from './chat-reader.js'
@@ -57,7 +58,7 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader(call.warnings) }
   const reader = new ChatReader(writer)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
-  if (stream && isStreamed) return { status: 200, headers, body: events(answer.body, reader, writer) }
+  if (stream && isStreamed) return { status: 200, headers, body: translated(answer.body, events(reader, writer)) }
   const text = (await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')
   if (isStreamed) {
     for (const data of new EventData().push(Buffer.from(`${text}\n\n`))) reader.event(data)
@@ -69,27 +70,24 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
 }
 
 /** As many events as a chunk of the engine completes are one chunk for the client; nothing else is held. */
-async function* events (
-  body: AsyncIterable<Buffer>, reader: ChatReader, writer: AnswerWriter
-): AsyncGenerator<Buffer, void, undefined> {
+function events (reader: ChatReader, writer: AnswerWriter): ChunkTranslator {
   const cutter = new EventData()
-  try {
-    for await (const chunk of body) {
-      for (const data of cutter.push(chunk)) reader.event(data)
-      const text = writer.take()
-      if (text !== '') yield Buffer.from(text)
-    }
-    reader.end()
-  } catch (error) {
-    // a connection that breaks behind the end of the answer takes nothing from it
-    const isTold = reader.isDone || (isSvcError(error) && writer.fail(error))
+  const taken = (): Buffer | null => {
     const text = writer.take()
-    if (text !== '') yield Buffer.from(text)
-    if (!isTold) throw error
-    return
+    return text === '' ? null : Buffer.from(text)
   }
-  const text = writer.take()
-  if (text !== '') yield Buffer.from(text)
+  return {
+    chunk: bytes => {
+      for (const data of cutter.push(bytes)) reader.event(data)
+      return taken()
+    },
+    end: () => {
+      reader.end()
+      return taken()
+    },
+    // a connection that breaks behind the end of the answer takes nothing from it
+    failed: error => ({ isTold: reader.isDone || (isSvcError(error) && writer.fail(error)), last: taken() })
+  }
 }
 
 /** What a client needs of the headers of a refusal: its type, and when to ask again. */

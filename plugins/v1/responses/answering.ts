@@ -75,6 +75,7 @@ export class Answering {
 
   #kept (call: Call, store: KeptResponses, own?: OwnPart): typeof handled {
     const { clock } = this.#deps
+    if (own === undefined && saysNo(call.body)) return this.#forward(call, { keeps: false, previous: null })
     const tap = new Keeper(store, () => clock.now(), () => own ?? ownPart(call.body))
     return this.#forward(call, { keeps: own?.isKept !== false, previous: own?.previous ?? null }, tap)
   }
@@ -118,6 +119,17 @@ export class Answering {
 /** False for who works in private, and for what is too large to be written while others wait. */
 function keepsFrom ({ body, request }: Call): boolean {
   return body.length <= MOST_KEPT_BYTES && !isYes(request.headers['x-svc-private'])
+}
+
+/** Whether a request asks not to be kept; most do not speak of it, and are not read for it. */
+function saysNo (body: Buffer): boolean {
+  if (!body.includes('"store"')) return false
+  try {
+    return bodyObject(body).store === false
+  } catch {
+    // what is wrong with it is told where it is sent
+    return false
+  }
 }
 
 function isYes (header: string | string[] | undefined): boolean {

@@ -8,10 +8,17 @@ import { newId } from './ids.js'
 /** What is kept of an answer at most, in characters: its last events repeat it, and no real one comes near. */
 const MOST_KEPT = 32 * 1024 * 1024
 
+/** An event up to its number. */
+const headOf = (type: string): string => `event: ${type}\ndata: {"type":"${type}","sequence_number":`
+const TEXT_DELTA = headOf('response.output_text.delta')
+const REASONING_DELTA = headOf('response.reasoning_text.delta')
+
 interface TextItem {
   readonly kind: 'reasoning' | 'message'
   readonly id: string
   readonly index: number
+  /** What stands in its deltas between their number and their text. */
+  readonly delta: string
   text: string
   logprobs: unknown[]
 }
@@ -63,16 +70,18 @@ export class ResponseWriter implements AnswerWriter {
     const item = this.#openFor('message')
     item.text += piece
     const rows = this.#logprobs
+    // the one event that most of a stream consists of
+    if (rows.length === 0) return this.#numbered(TEXT_DELTA, `${item.delta}${JSON.stringify(piece)},"logprobs":[]`)
     this.#logprobs = []
     for (const row of rows) item.logprobs.push(row)
-    this.#event('response.output_text.delta', `${this.#part(item)},"delta":${JSON.stringify(piece)},"logprobs":${JSON.stringify(rows)}`)
+    this.#numbered(TEXT_DELTA, `${item.delta}${JSON.stringify(piece)},"logprobs":${JSON.stringify(rows)}`)
   }
 
   reasoning (piece: string): void {
     this.#keep(piece)
     const item = this.#openFor('reasoning')
     item.text += piece
-    this.#event('response.reasoning_text.delta', `${this.#part(item)},"delta":${JSON.stringify(piece)}`)
+    this.#numbered(REASONING_DELTA, `${item.delta}${JSON.stringify(piece)}`)
   }
 
   logprobs (rows: readonly unknown[]): void {
@@ -137,10 +146,11 @@ export class ResponseWriter implements AnswerWriter {
   #openFor (kind: TextItem['kind']): TextItem {
     if (this.#open?.kind === kind) return this.#open
     this.#close('completed')
-    const item: TextItem = { kind, id: newId(kind === 'message' ? 'msg' : 'rs'), index: this.#items++, text: '', logprobs: [] }
+    const [id, index] = [newId(kind === 'message' ? 'msg' : 'rs'), this.#items++]
+    const item: TextItem = { kind, id, index, delta: `,${partAt(id, index)},"delta":`, text: '', logprobs: [] }
     this.#open = item
     this.#event('response.output_item.added', `"output_index":${item.index},"item":${textItem(item, 'in_progress', false, false)}`)
-    this.#event('response.content_part.added', `${this.#part(item)},"part":${partOf(item)}`)
+    this.#event('response.content_part.added', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
     return item
   }
 
@@ -150,18 +160,14 @@ export class ResponseWriter implements AnswerWriter {
     this.#open = null
     const what = item.kind === 'message' ? 'output_text' : 'reasoning_text'
     const rows = item.kind === 'message' ? `,"logprobs":${JSON.stringify(item.logprobs)}` : ''
-    this.#event(`response.${what}.done`, `${this.#part(item)},"text":${JSON.stringify(item.text)}${rows}`)
-    this.#event('response.content_part.done', `${this.#part(item)},"part":${partOf(item)}`)
+    this.#event(`response.${what}.done`, `${partAt(item.id, item.index)},"text":${JSON.stringify(item.text)}${rows}`)
+    this.#event('response.content_part.done', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
     this.#done(item.index, textItem(item, status, true, this.#request.sealsThoughts))
   }
 
   #done (index: number, item: string): void {
     this.#output[index] = item
     this.#event('response.output_item.done', `"output_index":${index},"item":${item}`)
-  }
-
-  #part ({ id, index }: TextItem): string {
-    return `"item_id":"${id}","output_index":${index},"content_index":0`
   }
 
   #response (status: string, error = 'null'): string {
@@ -174,8 +180,16 @@ export class ResponseWriter implements AnswerWriter {
   }
 
   #event (type: string, members: string): void {
-    if (this.#request.stream) this.#out += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${members}}\n\n`
+    this.#numbered(headOf(type), `,${members}`)
   }
+
+  #numbered (head: string, members: string): void {
+    if (this.#request.stream) this.#out += `${head}${this.#sequence++}${members}}\n\n`
+  }
+}
+
+function partAt (id: string, index: number): string {
+  return `"item_id":"${id}","output_index":${index},"content_index":0`
 }
 
 function partOf ({ kind, text, logprobs }: TextItem): string {

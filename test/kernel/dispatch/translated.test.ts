@@ -1,0 +1,142 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'tap'
+import { svcError, translated, type AdaptedAnswer, type ChunkTranslator, type SvcError } from '../../../kernel/contract/index.js'
+import type { AnswerSink } from '../../../kernel/dispatch/answer/answer-sink.js'
+import { runProduced } from '../../../kernel/dispatch/answer/produced-answer.js'
+import { CallSink } from '../../../kernel/dispatch/call/call-sink.js'
+
+const SSE = ['content-type', 'text/event-stream']
+const broken = svcError('dispatch.upstream_failed', 'the engine is gone')
+
+/** A reader that says what it got, and pauses when it is told to. */
+class Reader implements AnswerSink {
+  readonly got: string[] = []
+  isSlow = false
+  resume = (): void => {}
+  head (status: number): void { this.got.push(String(status)) }
+  data (chunk: Buffer): boolean {
+    this.got.push(chunk.toString())
+    return !this.isSlow
+  }
+
+  end (): void { this.got.push('END') }
+  fail (error: SvcError): void { this.got.push(`FAILED ${error.message}`) }
+  onDrain (resume: () => void): void { this.resume = resume }
+}
+
+const loud = (more: Partial<ChunkTranslator> = {}): ChunkTranslator => ({
+  chunk: bytes => bytes.length === 0 ? null : Buffer.from(bytes.toString().toUpperCase()),
+  end: () => Buffer.from('.'),
+  failed: () => ({ last: Buffer.from('!'), isTold: false }),
+  ...more
+})
+
+interface Play {
+  readonly call: CallSink
+  readonly reader: Reader
+  readonly settled: Promise<void>
+  readonly giveUp: (reason: Error) => void
+}
+
+/** @param isPulled reads by iteration, as a caller does that knows nothing of givers */
+async function play (isPulled: boolean, translator = loud()): Promise<Play> {
+  const reader = new Reader()
+  let call!: CallSink
+  let settle = (): void => {}
+  const settled = new Promise<void>(resolve => { settle = resolve })
+  const giveUp = runProduced(async (signal): Promise<AdaptedAnswer> => {
+    call = new CallSink(signal)
+    const { body } = await call.answer
+    const iterated = { [Symbol.asyncIterator]: () => body[Symbol.asyncIterator]() }
+    return { status: 200, headers: {}, body: translated(isPulled ? iterated : body, translator) }
+  }, reader, error => error as SvcError, settle)
+  await turn()
+  call.head(200, SSE)
+  return { call, reader, settled, giveUp }
+}
+
+for (const isPulled of [true, false]) {
+  const how = isPulled ? 'by iteration' : 'as it comes'
+  test(`an answer that is translated ${how} arrives in its order, with what came before its reader was there`, async t => {
+    const { call, reader, settled } = await play(isPulled)
+    call.data(Buffer.from('a'))
+    call.data(Buffer.from('b'))
+    await turn()
+    call.data(Buffer.from(''))
+    call.data(Buffer.from('c'))
+    await turn()
+    call.end()
+    await settled
+    t.same(reader.got, ['200', 'A', 'B', 'C', '.', 'END'])
+  })
+
+  test(`a reader that pauses gets no chunk of an answer translated ${how} until it takes more, and its end after them`, async t => {
+    const { call, reader, settled } = await play(isPulled)
+    await turn()
+    reader.isSlow = true
+    call.data(Buffer.from('a'))
+    await turn()
+    call.data(Buffer.from('b'))
+    call.end()
+    await turn()
+    t.same(reader.got, ['200', 'A'])
+    reader.isSlow = false
+    reader.resume()
+    await settled
+    t.same(reader.got, ['200', 'A', 'B', '.', 'END'])
+  })
+
+  test(`an answer translated ${how} that breaks off tells it behind what came, in its own words or with the failure`, async t => {
+    const told = await play(isPulled, loud({ failed: () => ({ last: Buffer.from('in words'), isTold: true }) }))
+    const failed = await play(isPulled)
+    for (const { call, settled } of [told, failed]) {
+      call.data(Buffer.from('a'))
+      call.fail(broken)
+      await settled
+    }
+    t.same(told.reader.got, ['200', 'A', 'in words', 'END'])
+    t.same(failed.reader.got, ['200', 'A', '!', 'FAILED the engine is gone'])
+  })
+
+  test(`a chunk that cannot be translated ${how} ends the answer and the work for it`, async t => {
+    const { call, reader, settled } = await play(isPulled, loud({ chunk: () => { throw broken } }))
+    let gone = 0
+    call.onGone = () => { gone++ }
+    await turn()
+    call.data(Buffer.from('a'))
+    await settled
+    call.data(Buffer.from('b'))
+    t.same(reader.got, ['200', '!', 'FAILED the engine is gone'])
+    t.equal(gone, 1)
+  })
+
+  test(`an answer translated ${how} is given up with its reader, also in the middle of a pause`, async t => {
+    const { call, reader, settled, giveUp } = await play(isPulled)
+    let gone = 0
+    call.onGone = () => { gone++ }
+    await turn()
+    reader.isSlow = true
+    call.data(Buffer.from('a'))
+    await turn()
+    call.data(Buffer.from('b'))
+    giveUp(new Error('the client left'))
+    await settled
+    t.same(reader.got.filter(text => text !== '!'), ['200', 'A'], 'it hears no more of it than of what it left')
+    t.equal(gone, 1)
+  })
+}
+
+test('the engine is asked to pause as long as the reader of what is translated does', async t => {
+  const { call, reader, settled } = await play(false)
+  let resumed = 0
+  call.onDrain(() => { resumed++ })
+  await turn()
+  reader.isSlow = true
+  t.equal(call.data(Buffer.from('a')), false)
+  reader.isSlow = false
+  reader.resume()
+  t.equal(resumed, 1)
+  t.equal(call.data(Buffer.from('b')), true)
+  call.end()
+  await settled
+})
