@@ -1,8 +1,11 @@
 import type { LlamaContextSequence, LlamaGrammar, SequenceEvaluateOptions, Token } from 'node-llama-cpp'
 import type { ModelHost } from './model-host.js'
 import type { GenerationLimits, Sampling } from './sampler-options.js'
-import { StopScanner } from './stop-strings.js'
-import { TokenText } from './token-text.js'
+import { ShownText, type Piece } from './tokens/shown-text.js'
+import { rankedToken, type RankedToken } from './tokens/logprobs.js'
+import { pickToken, randomOf } from './tokens/pick-token.js'
+import { tokenBytes } from './tokens/token-bytes.js'
+import { TokenText } from './tokens/token-text.js'
 
 export interface GenerationRequest extends GenerationLimits {
   readonly prompt: readonly Token[]
@@ -12,6 +15,12 @@ export interface GenerationRequest extends GenerationLimits {
   readonly signal: AbortSignal
   /** Shape of the answer, in llama.cpp's notation. */
   readonly grammar: LlamaGrammar | null
+  /** How many of the likeliest tokens are told with each one; null tells no probabilities. */
+  readonly topLogprobs: number | null
+  /** Special tokens that mean something to the reader of the answer, with their text. */
+  readonly spoken: ReadonlyMap<Token, string>
+  /** Asked behind each piece: true ends the answer. */
+  readonly enough: () => boolean
 }
 
 /** Counts in tokens. */
@@ -34,33 +43,34 @@ const CHUNK = 512
  */
 export async function* generate (
   host: ModelHost, sequence: LlamaContextSequence, request: GenerationRequest
-): AsyncGenerator<string, GenerationEnd> {
-  const { prompt, signal } = request
+): AsyncGenerator<Piece, GenerationEnd> {
+  const { prompt, signal, spoken } = request
   const startedAt = performance.now()
   const cachedTokens = await readPrompt(sequence, prompt, signal)
   const history = [...prompt]
   const text = new TokenText<Token>((tokens, before) => host.model.detokenize(tokens, false, before), prompt)
-  const scanner = new StopScanner(request.stops)
+  const shown = new ShownText(request.stops)
   let firstTokenAt: number | null = null
   let completionTokens = 0
   let finishReason: 'stop' | 'length' = 'stop'
 
-  for await (const token of sequence.evaluate([prompt.at(-1)!], evaluateOptions(host, request, history))) {
+  for await (const { token, ranked } of picks(host, sequence, request, history)) {
     signal.throwIfAborted()
     firstTokenAt ??= performance.now()
     completionTokens++
     if (host.model.isEogToken(token)) break
     history.push(token)
-    const piece = scanner.push(text.push(token))
-    if (piece !== '') yield piece
-    if (scanner.stopped) break
+    const mark = spoken.get(token)
+    const piece = shown.push(mark === undefined ? text.push(token) : text.flush() + mark, ranked)
+    if (piece !== null) yield piece
+    if (shown.stopped || request.enough()) break
     if (completionTokens === request.maxTokens || history.length === request.contextLimit) {
       finishReason = 'length'
       break
     }
   }
-  const rest = scanner.push(text.flush()) + scanner.flush()
-  if (rest !== '') yield rest
+  const rest = shown.end(text.flush())
+  if (rest !== null) yield rest
   const endedAt = performance.now()
   firstTokenAt ??= endedAt
   return {
@@ -71,6 +81,44 @@ export async function* generate (
     promptMs: firstTokenAt - startedAt,
     predictedMs: endedAt - firstTokenAt
   }
+}
+
+interface Pick {
+  readonly token: Token
+  readonly ranked: RankedToken | null
+}
+
+/** The tokens of the answer. `history` is what was read so far, kept by the caller. */
+async function* picks (
+  host: ModelHost, sequence: LlamaContextSequence, request: GenerationRequest, history: readonly Token[]
+): AsyncGenerator<Pick, void> {
+  const last = [request.prompt.at(-1)!]
+  const options = evaluateOptions(host, request, history)
+  const { topLogprobs, sampling } = request
+  if (topLogprobs === null) {
+    for await (const token of sequence.evaluate(last, options)) yield { token, ranked: null }
+    return
+  }
+  // the library tells what its samplers leave of the probabilities, so it gets none that leave anything out
+  const uncut = { ...options, temperature: 1, topK: 0, topP: 1, minP: 0 }
+  const all = sequence.evaluateWithMetadata(last, { probabilities: true }, uncut)
+  const random = randomOf(options.seed!)
+  try {
+    for (let next = await all.next(); next.done !== true;) {
+      const { probabilities } = next.value
+      const token = pickToken(probabilities, sampling, random)
+      yield { token, ranked: rankedToken(token, probabilities, topLogprobs, id => bytesOf(host, id)) }
+      next = await all.next(token)
+    }
+  } finally {
+    await all.return()
+  }
+}
+
+function bytesOf ({ model }: ModelHost, token: Token): Buffer {
+  const { ggml } = model.fileInfo.metadata.tokenizer ?? {}
+  const text = ggml?.tokens?.[token]
+  return tokenBytes(model.detokenize([token], false), text === undefined ? null : { text, tokenizer: ggml?.model ?? '' })
 }
 
 /** Reads all of the prompt but its last token, which `evaluate` needs. Returns how much of it was still known. */

@@ -80,5 +80,6 @@ export async function detokenize (engine: Engine, call: Call): Promise<object> {
 }
 
 export async function applyTemplate (engine: TextEngine, call: Call): Promise<object> {
-  return { prompt: engine.renderer.render(parseBody(chatSchema, await call.json())) }
+  const { prompt } = engine.renderer.render(parseBody(chatSchema, await call.json()))
+  return { prompt }
 }

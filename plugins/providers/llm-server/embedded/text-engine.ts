@@ -4,6 +4,7 @@ import type { EngineArgs } from './args.js'
 import { createChatRenderer, type ChatRenderer } from './chat-template.js'
 import { generate, type GenerationEnd, type GenerationRequest } from './generate.js'
 import type { ModelHost } from './model-host.js'
+import type { Piece } from './tokens/shown-text.js'
 import { SlotPool } from './slot-pool.js'
 import { badRequest, tooLong } from './wire-error.js'
 
@@ -30,7 +31,9 @@ export class TextEngine {
   private constructor (
     readonly host: ModelHost, readonly args: EngineArgs, readonly pool: SlotPool<TextSlot>, readonly renderer: ChatRenderer,
     /** Tokens of one slot. */
-    readonly contextSize: number
+    readonly contextSize: number,
+    /** Marks of calls and thoughts that are special tokens, which are not shown otherwise. */
+    readonly spoken: ReadonlyMap<Token, string>
   ) {}
 
   static async create (host: ModelHost, args: EngineArgs): Promise<TextEngine> {
@@ -42,7 +45,7 @@ export class TextEngine {
     const contextSize = args.kvUnified ? host.contextSize : Math.floor(host.contextSize / args.parallel)
     const context = await model.createContext({ contextSize, sequences: args.parallel, threads: host.threads })
     const slots = Array.from({ length: args.parallel }, (_, id) => ({ id, sequence: context.getSequence() }))
-    return new TextEngine(host, args, new SlotPool(slots), renderer, contextSize)
+    return new TextEngine(host, args, new SlotPool(slots), renderer, contextSize, spokenTokens(model, renderer))
   }
 
   /** Text with special tokens spelled out, or tokens as they are; begins with the model's first token where it wants one. */
@@ -65,7 +68,7 @@ export class TextEngine {
   }
 
   /** Waits for a slot, generates, gives the slot back. Throws a `WireError` for a prompt that does not fit. */
-  async* generate (request: TextRequest): AsyncGenerator<string, GenerationEnd> {
+  async* generate (request: TextRequest): AsyncGenerator<Piece, GenerationEnd> {
     const { prompt, signal } = request
     if (prompt.length === 0) throw badRequest('The prompt is empty')
     if (prompt.length >= this.contextSize) throw tooLong(prompt.length, this.contextSize)
@@ -93,6 +96,14 @@ export class TextEngine {
     this.totals.completionTokens += end.completionTokens
     this.totals.predictedMs += end.predictedMs
   }
+}
+
+function spokenTokens (model: ModelHost['model'], { family, traits }: ChatRenderer): ReadonlyMap<Token, string> {
+  const marks = [...family.marks, ...family.inner, ...traits.thinks ? ['<think>', '</think>'] : []]
+  return new Map(marks.flatMap(mark => {
+    const [token, ...more] = model.tokenize(mark, true)
+    return token === undefined || more.length > 0 ? [] : [[token, mark] as const]
+  }))
 }
 
 type TokenizerMetadata = ModelHost['model']['fileInfo']['metadata']['tokenizer']

@@ -1,109 +1,134 @@
 import type { Token } from 'node-llama-cpp'
+import { chatFormat } from './chat-wire.js'
+import { ChatReader } from './chat/answer-reader.js'
+import { toolTypes } from './chat/tool-types.js'
+import { toolsOf } from './chat-template.js'
+import { completionFormat } from './completion-wire.js'
 import type { GenerationEnd } from './generate.js'
-import type { Call } from './http-server.js'
-import { chatSchema, completionSchema, type CompletionBody, type GenerationBody } from './requests.js'
-import { limitsOf, samplingOf } from './sampler-options.js'
-import { SseWriter } from './sse-writer.js'
 import { answerGrammar, callGrammar, forcedTools } from './grammar/output.js'
-import type { TextEngine, TextRequest } from './text-engine.js'
-import { answerId, callFormat, chatFormat, completionFormat, type AnswerFormat, type AnswerHead } from './wire.js'
-import { parseBody } from './wire-error.js'
+import type { Call } from './http-server.js'
+import { chatSchema, completionSchema, MOST_LOGPROBS, type CompletionBody, type GenerationBody } from './requests.js'
+import { limitsOf, samplingOf, type Sampling } from './sampler-options.js'
+import { SseWriter } from './sse-writer.js'
+import { runJobs, type JobRequest } from './text-jobs.js'
+import type { TextEngine } from './text-engine.js'
+import type { RankedToken } from './tokens/logprobs.js'
+import type { Piece } from './tokens/shown-text.js'
+import { answerId, nothingSaid, say, type AnswerFormat, type AnswerHead } from './wire.js'
+import { badRequest, parseBody } from './wire-error.js'
 
 export async function chatCompletions (engine: TextEngine, call: Call): Promise<object | null> {
   const body = parseBody(chatSchema, await call.json())
-  const prompt = engine.tokenize(engine.renderer.render(body))
-  const tools = forcedTools(body)
+  const chat = engine.renderer.render(body)
+  const { family } = engine.renderer
+  const forced = forcedTools(body)
+  const parallel = body.parallel_tool_calls !== false
+  const shape = forced === null
+    ? answerGrammar(body, chat.thoughts)
+    : callGrammar(forced, { family, several: parallel && body.tool_choice === 'required', thoughts: chat.thoughts })
+  const tools = forced === null && shape !== null ? null : toolsOf(body)
+  const names = new Set(tools?.map(tool => tool.function.name))
+  const calls = tools === null ? null : { family, names, types: toolTypes(tools), parallel }
+  const thoughts = body.reasoning_format === 'none' ? 'none' : chat.thoughts
   const includeUsage = body.stream_options?.include_usage === true
-  const format = tools === null
-    ? chatFormat(headOf(engine), includeUsage)
-    : callFormat(headOf(engine), includeUsage, tools.map(tool => tool.name))
-  return answer(engine, call, body, [prompt], format, tools === null ? answerGrammar(body) : callGrammar(tools))
+  const reader = (): ChatReader => new ChatReader({ thoughts, tools: calls })
+  const format = chatFormat(headOf(engine), { reader, n: body.n ?? 1, includeUsage })
+  const top = body.logprobs === true ? body.top_logprobs ?? MOST_LOGPROBS : null
+  const spoken = tools === null && chat.thoughts === 'none' ? nothing : engine.spoken
+  return answer(engine, call, { body, prompts: [engine.tokenize(chat.prompt)], format, shape, top, spoken })
 }
 
 export async function completions (engine: TextEngine, call: Call): Promise<object | null> {
   const body = parseBody(completionSchema, await call.json())
   const prompts = promptsOf(body).map(prompt => engine.tokenize(prompt))
-  return answer(engine, call, body, prompts, completionFormat(headOf(engine)), answerGrammar(body))
+  const top = body.logprobs === false ? null : body.logprobs === true ? 0 : body.logprobs ?? null
+  const format = completionFormat(headOf(engine), body.n ?? 1)
+  return answer(engine, call, { body, prompts, format, shape: answerGrammar(body, 'none'), top, spoken: nothing })
+}
+
+const nothing: ReadonlyMap<Token, string> = new Map()
+
+interface Asked {
+  readonly body: GenerationBody
+  readonly prompts: readonly Token[][]
+  readonly format: AnswerFormat
+  /** A grammar in llama.cpp's notation. */
+  readonly shape: string | null
+  readonly top: number | null
+  readonly spoken: ReadonlyMap<Token, string>
 }
 
 /** Answers every prompt `n` times, on the stream as it comes or all at once. Null: the stream is written. */
 async function answer (
-  engine: TextEngine, call: Call, body: GenerationBody, prompts: readonly Token[][], format: AnswerFormat, shape: string | null
+  engine: TextEngine, call: Call, { body, prompts, format, shape, top, spoken }: Asked
 ): Promise<object | null> {
+  if (top !== null && shape !== null) {
+    throw badRequest('Field \'logprobs\': is not supported with a grammar, a schema or a forced tool; leave one of them out, or install llama-server')
+  }
   const grammar = shape === null ? null : await engine.compile(shape)
-  const jobs = prompts.flatMap(prompt => new Array<Token[]>(body.n ?? 1).fill(prompt))
+  const n = body.n ?? 1
   const defaults = engine.args.sampling
-  const settings = { ...limitsOf(body, defaults), sampling: samplingOf(body, defaults), grammar, signal: call.signal }
-  if (body.stream !== true) {
-    const texts = jobs.map(() => '')
-    const ends = await runJobs(engine, jobs, settings, {
-      text: (index, text) => { texts[index] += text },
-      end: () => undefined
-    })
-    return format.full(texts, ends)
-  }
+  const sampling = samplingOf(body, defaults)
+  const settings = { ...limitsOf(body, defaults), grammar, topLogprobs: top, spoken, signal: call.signal }
+  // with one seed for all they would say the same
+  const seeded = (i: number): Sampling =>
+    sampling.seed === null ? sampling : { ...sampling, seed: (sampling.seed + i) % 0xFFFFFFFF }
+  const jobs = prompts.flatMap(prompt => Array.from({ length: n }, (_, i) => ({ ...settings, prompt, sampling: seeded(i) })))
+  return body.stream === true ? stream(engine, call, jobs, format) : whole(engine, jobs, format)
+}
+
+async function whole (engine: TextEngine, jobs: readonly JobRequest[], format: AnswerFormat): Promise<object> {
+  const choices = jobs.map(() => ({ said: nothingSaid(), reader: format.reader() }))
+  const ends = await runJobs(engine, jobs, choices.map(({ said, reader }) => ({
+    piece: ({ text, tokens }) => say(said, reader.push(text), tokens),
+    end: () => say(said, reader.end(), []),
+    enough: () => reader.enough
+  })))
+  return format.full(choices.map(({ said }) => said), ends)
+}
+
+async function stream (engine: TextEngine, call: Call, jobs: readonly JobRequest[], format: AnswerFormat): Promise<null> {
   const stream = new SseWriter(call.response, call.signal)
-  const opened = new Set<number>()
-  const open = async (index: number): Promise<void> => {
-    if (opened.has(index)) return
-    opened.add(index)
-    const opening = format.opening(index)
-    if (opening !== null) await stream.send(opening)
+  const send = async (chunks: readonly object[]): Promise<void> => {
+    for (const chunk of chunks) await stream.send(chunk)
   }
-  const ends = await runJobs(engine, jobs, settings, {
-    text: async (index, text) => {
-      await open(index)
-      const piece = format.piece(index, text)
-      if (piece !== null) await stream.send(piece)
-    },
-    end: async (index, end) => {
-      await open(index)
-      await stream.send(format.closing(index, end))
+  const ends = await runJobs(engine, jobs, jobs.map((_, index) => {
+    const [reader, choice] = [format.reader(), format.choice(index)]
+    // tokens whose text is held back are told with what comes next
+    let tokens: RankedToken[] = []
+    let opened = false
+    const open = async (): Promise<void> => {
+      if (!opened && choice.opening !== null) await stream.send(choice.opening)
+      opened = true
     }
-  })
+    return {
+      piece: async (piece: Piece) => {
+        await open()
+        tokens.push(...piece.tokens)
+        const chunks = choice.chunks(reader.push(piece.text), tokens)
+        if (chunks.length > 0) tokens = []
+        await send(chunks)
+      },
+      end: async (end: GenerationEnd) => {
+        await open()
+        const chunks = choice.chunks(reader.end(), tokens)
+        await send(chunks)
+        await stream.send(choice.closing(end, chunks.length === 0 ? tokens : []))
+      },
+      enough: () => reader.enough
+    }
+  }))
   const usage = format.usage(ends)
   if (usage !== null) await stream.send(usage)
   stream.done()
   return null
 }
 
-interface JobListener {
-  text (index: number, text: string): void | Promise<void>
-  end (index: number, end: GenerationEnd): void | Promise<void>
-}
-
-/** Runs the jobs side by side as slots allow. The first that fails ends the others, and all have ended when it rejects. */
-async function runJobs (
-  engine: TextEngine, jobs: ReadonlyArray<readonly Token[]>, settings: Omit<TextRequest, 'prompt'>, listener: JobListener
-): Promise<GenerationEnd[]> {
-  const failure = new AbortController()
-  const signal = AbortSignal.any([settings.signal, failure.signal])
-  const run = async (prompt: readonly Token[], index: number): Promise<GenerationEnd> => {
-    const pieces = engine.generate({ ...settings, signal, prompt })
-    try {
-      for (;;) {
-        const next = await pieces.next()
-        if (next.done === true) {
-          await listener.end(index, next.value)
-          return next.value
-        }
-        await listener.text(index, next.value)
-      }
-    } catch (error) {
-      failure.abort(error)
-      throw error
-    } finally {
-      await pieces.return(undefined as never) // gives the slot back when the listener failed
-    }
+function headOf ({ args, host }: TextEngine): AnswerHead {
+  return {
+    id: answerId('chatcmpl'), created: Math.floor(Date.now() / 1000), model: args.alias,
+    system_fingerprint: `svc-embedded-${host.llama.llamaCppRelease.release}`
   }
-  const results = await Promise.allSettled(jobs.map(run))
-  const failed = results.find(result => result.status === 'rejected')
-  if (failed !== undefined) throw failure.signal.reason as Error
-  return results.map(result => (result as PromiseFulfilledResult<GenerationEnd>).value)
-}
-
-function headOf (engine: TextEngine): AnswerHead {
-  return { id: answerId('chatcmpl'), created: Math.floor(Date.now() / 1000), model: engine.args.alias }
 }
 
 /** A list of numbers is one prompt in tokens; any other list is a list of prompts. */

@@ -73,7 +73,7 @@ t.test('a chat template is rendered as its author meant, and its refusals are to
     { role: 'assistant', content: null }
   ]
   const render = (source: string | null, body: object): string =>
-    createChatRenderer(source, tokens).render(chatSchema.parse(body))
+    createChatRenderer(source, tokens).render(chatSchema.parse(body)).prompt
   t.equal(render(bigramChatTemplate, { messages }), '<|system|>Be kind<|user|>a\nb<|assistant|><|assistant|>')
   t.equal(render(bigramChatTemplate, { messages, add_generation_prompt: false }), '<|system|>Be kind<|user|>a\nb<|assistant|>')
   t.match(render(null, { messages: messages.slice(0, 1) }), '<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>assistant\n')

@@ -109,14 +109,14 @@ t.test('the demo model', async t => {
     const body = { messages: [{ role: 'user', content: 'x' }], tools: [clock, weather], seed: 3 }
     const named = { ...body, tool_choice: { type: 'function', function: { name: 'weather' } } }
     const whole = (await post(url, '/v1/chat/completions', named)).json as unknown as Said
-    t.match(whole.choices, [{ finish_reason: 'tool_calls', message: { content: null, tool_calls: [{ id: /^call-/, type: 'function', function: { name: 'weather' } }] } }])
+    t.match(whole.choices, [{ finish_reason: 'tool_calls', message: { content: '', tool_calls: [{ id: /^\w{32}$/, type: 'function', function: { name: 'weather' } }] } }])
     t.match(JSON.parse(whole.choices[0]!.message.tool_calls![0]!.function.arguments), { city: /^(Bern|Oslo)$/ })
     const any = (await post(url, '/v1/chat/completions', { ...body, tool_choice: 'required' })).json as unknown as Said
     t.match(any.choices[0]!.message.tool_calls, [{ function: { name: /^(weather|clock)$/ } }])
 
     const { chunks, last } = await stream(url, '/v1/chat/completions', named)
     const deltas = chunks.flatMap(chunk => chunk.choices[0]?.delta?.tool_calls ?? [])
-    t.match(deltas[0], { index: 0, id: /^call-/, type: 'function', function: { name: 'weather' } })
+    t.match(deltas[0], { index: 0, id: /^\w{32}$/, type: 'function', function: { name: 'weather' } })
     t.match(JSON.parse(deltas.map(delta => delta.function.arguments).join('')), { city: /^(Bern|Oslo)$/ })
     t.equal(deltas.filter(delta => delta.function.name !== undefined).length, 1)
     t.same([chunks.flatMap(chunk => chunk.choices).at(-1)?.finish_reason, last], ['tool_calls', '[DONE]'])
@@ -141,7 +141,18 @@ t.test('the demo model', async t => {
       [chat, { messages: [user], temperature: 'x' }, 400, /'temperature'.*number/],
       [chat, { messages: [user], stream: 'x' }, 400, /'stream'.*boolean/],
       [chat, { messages: [user], stop: 5 }, 400, /'stop'/],
-      [chat, { messages: [user], logprobs: true }, 400, /'logprobs'.*embedded engine/],
+      [chat, { messages: [user], top_logprobs: 2 }, 400, /'top_logprobs': requires logprobs/],
+      [chat, { messages: [user], logprobs: true, top_logprobs: 21 }, 400, /'top_logprobs'.*20/],
+      [chat, { messages: [user], logprobs: true, tools: [clock], stream: true }, 400, /'logprobs': is not supported with tools and stream/],
+      [chat, { messages: [user], logprobs: true, tools: [clock], tool_choice: 'required' }, 400, /'logprobs'.*forced tool/],
+      [chat, { messages: [user], n: 9 }, 400, /'n': must be at most 8/],
+      [chat, { messages: [user], functions: [{ name: 'x' }] }, 400, /'functions': is not supported/],
+      [chat, { messages: [user], reasoning_format: 'x' }, 400, /'reasoning_format': must be none/],
+      [chat, { messages: [user], tools: [{ type: 'function' }] }, 400, /'tools\.0\.function'/],
+      ['/v1/completions', { prompt: 'x', best_of: 2 }, 400, /'best_of'.*with n/],
+      ['/v1/completions', { prompt: 'x', echo: true }, 400, /'echo': is not supported/],
+      ['/v1/completions', { prompt: 'x', suffix: 'y' }, 400, /'suffix': is not supported/],
+      ['/v1/completions', { prompt: 'x', logprobs: 21 }, 400, /'logprobs'.*20/],
       [chat, { messages: [user], response_format: { type: 'xml' } }, 400, /'response_format\.?\w*': must be of type text, json_object or json_schema/],
       [chat, { messages: [user], response_format: schema({ type: 'string', pattern: 'a+' }) }, 400, /'pattern': is not supported/],
       [chat, { messages: [user], response_format: schema({ properties: { a: { type: 'money' } } }) }, 400, /'properties\.a': type 'money' is unknown/],

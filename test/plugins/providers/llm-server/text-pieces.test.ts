@@ -2,8 +2,8 @@ import fc from '../../../property.js'
 import t from 'tap'
 import { integerRange, numberRange } from '../../../../plugins/providers/llm-server/embedded/grammar/number-range.js'
 import { SlotPool } from '../../../../plugins/providers/llm-server/embedded/slot-pool.js'
-import { StopScanner } from '../../../../plugins/providers/llm-server/embedded/stop-strings.js'
-import { TokenText } from '../../../../plugins/providers/llm-server/embedded/token-text.js'
+import { StopScanner } from '../../../../plugins/providers/llm-server/embedded/tokens/stop-strings.js'
+import { TokenText } from '../../../../plugins/providers/llm-server/embedded/tokens/token-text.js'
 
 function scan (pieces: readonly string[], stops: readonly string[]): { shown: string[], stopped: boolean } {
   const scanner = new StopScanner(stops)

@@ -58,9 +58,15 @@ export class Gbnf {
   }
 }
 
-/** Text on one line that must come exactly like that. Pure. */
+/** Text that must come exactly like that. Pure. */
 export function literal (text: string): string {
-  return `"${text.replace(/[\\"]/g, '\\$&')}"`
+  return `"${text.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n')}"`
+}
+
+/** A character as it stands in a class, where signs have a meaning. Pure. */
+export function inClass (char: string): string {
+  if (char === '\n') return '\\n'
+  return /^[!-~]$/.test(char) && !/^\w$/.test(char) ? `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}` : char
 }
 
 /** `item`, separated by commas, `min` to `max` times; null is without end. Empty for none. Pure. */

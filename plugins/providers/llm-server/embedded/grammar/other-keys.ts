@@ -1,4 +1,4 @@
-import type { Gbnf } from './gbnf.js'
+import { inClass, type Gbnf } from './gbnf.js'
 
 interface Letter {
   readonly next: Map<string, Letter>
@@ -29,9 +29,4 @@ function rest ({ next, ends }: Letter): string {
   const known = [...next].map(([char, letter]) => `[${inClass(char)}] ${rest(letter)}`)
   const other = String.raw`[^"\\\x7F\x00-\x1F${[...next.keys()].map(inClass).join('')}] char*`
   return `(${[...known, other].join(' | ')})${ends ? '' : '?'}`
-}
-
-/** Signs have a meaning in a class. */
-function inClass (char: string): string {
-  return /^[!-~]$/.test(char) && !/^\w$/.test(char) ? `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}` : char
 }

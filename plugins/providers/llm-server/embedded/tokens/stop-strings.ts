@@ -1,3 +1,5 @@
+import { firstMark, openEnd } from '../chat/marks.js'
+
 /**
  * Cuts a text at the first stop string that completes, while the text arrives in pieces of any size. What might
  * be the beginning of a stop string is held back until it is clear that it is not, so nothing of a stop string
@@ -22,11 +24,11 @@ export class StopScanner {
   push (piece: string): string {
     if (this.#stopped) return ''
     const text = this.#held + piece
-    const cut = firstStop(text, this.#stops)
+    const cut = firstMark(text, this.#stops)
     if (cut !== null) {
       this.#stopped = true
       this.#held = ''
-      return text.slice(0, cut)
+      return text.slice(0, cut.start)
     }
     const keep = openEnd(text, this.#stops)
     this.#held = text.slice(text.length - keep)
@@ -39,26 +41,4 @@ export class StopScanner {
     this.#held = ''
     return rest
   }
-}
-
-/** Where the stop string that ends first begins; of two that end together the longer one counts. */
-function firstStop (text: string, stops: readonly string[]): number | null {
-  let best: { start: number, end: number } | null = null
-  for (const stop of stops) {
-    const start = text.indexOf(stop)
-    if (start === -1) continue
-    const end = start + stop.length
-    if (best === null || end < best.end || (end === best.end && start < best.start)) best = { start, end }
-  }
-  return best?.start ?? null
-}
-
-/** Length of the longest end of `text` with which a stop string could begin. */
-function openEnd (text: string, stops: readonly string[]): number {
-  const longest = Math.max(0, ...stops.map(stop => stop.length - 1))
-  for (let length = Math.min(longest, text.length); length > 0; length--) {
-    const end = text.slice(text.length - length)
-    if (stops.some(stop => stop.startsWith(end))) return length
-  }
-  return 0
 }

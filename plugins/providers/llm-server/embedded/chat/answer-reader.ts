@@ -1,0 +1,206 @@
+import type { AnswerPart, AnswerReader } from './answer-part.js'
+import { CallList } from './call-list.js'
+import type { CallSyntax } from './call-syntax.js'
+import { firstMark, openEnd } from './marks.js'
+import type { ToolFamily } from './tool-family.js'
+import type { ToolTypes } from './tool-types.js'
+
+/** Pieces are looked at in stretches of this length, so that a long one with many calls costs no more than its length. */
+const STRETCH = 64
+
+/** Characters that are held: white space before what may be a call, and the start of an answer that may be one. */
+const MOST_HELD = 256
+
+const OPEN_THOUGHT = '<think>'
+const CLOSE_THOUGHT = '</think>'
+
+export interface ReaderOptions {
+  /** `open`: the prompt has begun the model's thoughts. `maybe`: the answer may begin with them. */
+  readonly thoughts: 'none' | 'maybe' | 'open'
+  /** Null: the answer is not read for calls. */
+  readonly tools: {
+    readonly family: ToolFamily
+    readonly names: ReadonlySet<string>
+    readonly types: ToolTypes
+    readonly parallel: boolean
+  } | null
+}
+
+/** What the first characters of an answer make of it where calls have no mark: an object or a list of objects. */
+const bareCalls: ReadonlyArray<readonly [pattern: RegExp, closing: string]> = [
+  [/^\s*\{\s*"tool_calls"\s*:\s*\[\s*(?=\{)/, ']}'],
+  [/^\s*\{\s*"tool_call"\s*:\s*(?=\{)/, '}'],
+  [/^\s*\[\s*(?=\{\s*"(?:name|type|id|arguments|parameters)"\s*:)/, ']'],
+  [/^\s*(?=\{\s*"(?:name|type|id|arguments|parameters)"\s*:)/, '']
+]
+const mayBeBare = /^\s*(?:\[\s*)?(?:\{\s*(?:"\w*(?:"\s*(?::\s*(?:\[\s*)?)?)?)?)?$/
+
+/** Tells thoughts, text and calls apart while the answer is written; holds back only what may still be the start of something. */
+export class ChatReader implements AnswerReader {
+  readonly #tools: ReaderOptions['tools']
+  #mode: 'may-think' | 'thought' | 'start' | 'text' | 'call'
+  #held = ''
+  #syntax: CallSyntax | null = null
+  /** What the call that is read was made of, as long as it may turn out to be none. */
+  #raw: string | null = null
+  #calls = 0
+  #over = false
+  #parts: AnswerPart[] = []
+  /** Line breaks around thoughts belong to neither. */
+  #fresh = false
+
+  constructor ({ thoughts, tools }: ReaderOptions) {
+    this.#tools = tools
+    this.#mode = thoughts === 'open' ? 'thought' : thoughts === 'maybe' ? 'may-think' : 'start'
+    this.#fresh = thoughts === 'open'
+  }
+
+  get enough (): boolean {
+    return this.#over
+  }
+
+  push (text: string): AnswerPart[] {
+    for (let at = 0; at < text.length && !this.#over; at += STRETCH) this.#read(text.slice(at, at + STRETCH))
+    return this.#take()
+  }
+
+  end (): AnswerPart[] {
+    const [held, mode] = [this.#held, this.#mode]
+    this.#held = ''
+    if (mode === 'thought') this.#tell({ kind: 'reasoning', text: held.replace(/\n+$/, '') })
+    else if (mode === 'call') this.#tell({ kind: 'text', text: this.#raw ?? '' })
+    else if (this.#calls === 0 || held.trim() !== '') this.#tell({ kind: 'text', text: held })
+    this.#over = true
+    return this.#take()
+  }
+
+  #take (): AnswerPart[] {
+    const parts = this.#parts
+    this.#parts = []
+    return parts
+  }
+
+  #read (piece: string): void {
+    let text = this.#held + piece
+    this.#held = ''
+    while (text !== '' && !this.#over) {
+      const rest = this.#step(text)
+      if (rest === null) return
+      text = rest
+    }
+  }
+
+  /** What is left to read, or null when more has to come. */
+  #step (text: string): string | null {
+    switch (this.#mode) {
+      case 'may-think': return this.#mayThink(text)
+      case 'thought': return this.#thought(text)
+      case 'start': return this.#start(text)
+      case 'text': return this.#text(text)
+      case 'call': return this.#call(text)
+    }
+  }
+
+  #mayThink (text: string): string | null {
+    const start = text.trimStart()
+    if (start === '' || OPEN_THOUGHT.startsWith(start)) {
+      if (text.length <= MOST_HELD) return this.#hold(text)
+    }
+    this.#fresh = start.startsWith(OPEN_THOUGHT)
+    this.#mode = this.#fresh ? 'thought' : 'start'
+    return this.#fresh ? start.slice(OPEN_THOUGHT.length) : text
+  }
+
+  #thought (text: string): string | null {
+    const mark = firstMark(text, [CLOSE_THOUGHT])
+    const open = mark === null ? openEnd(text, [CLOSE_THOUGHT]) : 0
+    const all = text.slice(0, mark?.start ?? text.length - open)
+    const shown = this.#fresh ? all.replace(/^\n+/, '') : all
+    const kept = /\n*$/.exec(shown.slice(-MOST_HELD))![0]
+    const told = shown.slice(0, shown.length - kept.length)
+    if (told !== '') {
+      this.#fresh = false
+      this.#tell({ kind: 'reasoning', text: told })
+    }
+    if (mark === null) return this.#hold(this.#fresh ? text.slice(text.length - open) : kept + text.slice(text.length - open))
+    this.#mode = 'start'
+    this.#fresh = true
+    return text.slice(mark.end)
+  }
+
+  #start (text: string): string | null {
+    const shown = this.#fresh ? text.replace(/^\n+/, '') : text
+    if (shown === '') return null
+    if (this.#tools?.family.bare === true) {
+      for (const [pattern, closing] of bareCalls) {
+        const match = pattern.exec(shown)
+        if (match !== null) return this.#begin(new CallList(this.#tools.names, closing), match[0], shown.slice(match[0].length))
+      }
+      if (shown.length <= MOST_HELD && mayBeBare.test(shown)) return this.#hold(shown)
+    }
+    this.#mode = 'text'
+    return shown
+  }
+
+  #text (text: string): string | null {
+    if (this.#tools === null) {
+      this.#tell({ kind: 'text', text })
+      return null
+    }
+    const { family, types } = this.#tools
+    const mark = firstMark(text, family.marks)
+    const before = text.slice(0, mark?.start ?? text.length - openEnd(text, family.marks))
+    // what stands between an answer's text and its calls, or between two calls, is not the client's
+    const kept = /\s*$/.exec(before.slice(-MOST_HELD))![0]
+    this.#tell({ kind: 'text', text: before.slice(0, before.length - kept.length) })
+    if (mark === null) return this.#hold(kept + text.slice(before.length))
+    const word = text.slice(mark.start, mark.end)
+    // a tag that has the name of the tool in it is read once more, as what it is
+    const own = word.endsWith('=') ? '' : word
+    return this.#begin(family.bare ? new CallList(null, '') : family.syntax(types), kept + own, text.slice(mark.start + own.length))
+  }
+
+  #begin (syntax: CallSyntax, raw: string, rest: string): string {
+    this.#mode = 'call'
+    this.#syntax = syntax
+    this.#raw = raw
+    return rest
+  }
+
+  #call (text: string): string | null {
+    const calls = this.#calls
+    const at = this.#syntax!.read(text, 0, part => this.#tell(part))
+    if (this.#calls > calls || this.#over) this.#raw = null
+    else if (this.#raw !== null) this.#raw += text.slice(0, at)
+    if (this.#syntax!.state === 'reading') return null
+    const raw = this.#raw
+    this.#mode = 'text'
+    this.#syntax = null
+    this.#raw = null
+    if (raw !== null) this.#tell({ kind: 'text', text: raw })
+    else if (this.#tools?.parallel === false) this.#over = true
+    return text.slice(at)
+  }
+
+  #hold (text: string): null {
+    this.#held = text
+    return null
+  }
+
+  #tell (part: AnswerPart): void {
+    if (this.#over) return
+    if (part.kind === 'call') {
+      if (this.#calls > 0 && this.#tools?.parallel === false) {
+        this.#over = true
+        return
+      }
+      this.#calls++
+      this.#parts.push(part)
+      return
+    }
+    if (part.text === '') return
+    const last = this.#parts.at(-1)
+    if (last?.kind === part.kind) this.#parts[this.#parts.length - 1] = { kind: part.kind, text: last.text + part.text }
+    else this.#parts.push(part)
+  }
+}
