@@ -153,7 +153,8 @@ t.test('probabilities, several answers and seeds', async t => {
     t.match(content[0], { id: Number, token: 'Hello! ', bytes: [...Buffer.from('Hello! ')], top_logprobs: [{ token: 'Hello! ' }, { token: String }] })
     t.ok(content.every(({ logprob, top_logprobs: top }) => Math.abs(logprob) < 1e-6 && top.length === 2))
     t.equal((await chat({ logprobs: true, max_tokens: 1 })).choices[0]!.logprobs!.content[0]!.top_logprobs.length, 20)
-    t.match((await chat({ logprobs: true, top_logprobs: 0, max_tokens: 1 })).choices, [{ logprobs: { content: [{ top_logprobs: { length: 0 } }] } }])
+    const alone = (await chat({ logprobs: true, top_logprobs: 0, max_tokens: 1 })).choices[0]!
+    t.equal(alone.logprobs!.content[0]!.top_logprobs.length, 0)
     t.equal((await chat({ max_tokens: 1 })).choices[0]!.logprobs, undefined)
     const { chunks, text } = await stream(url, '/v1/chat/completions', { messages: [user], logprobs: true, top_logprobs: 1, stop: ['the demo'] })
     t.equal(text, 'Hello! I am ')
