@@ -15,6 +15,8 @@ export async function runGroup (files: readonly string[], shared = false): Promi
   const teardowns: Teardown[] = []
   const later = (teardown: Teardown): void => { teardowns.push(teardown) }
   Object.assign(t, { teardown: later, after: later })
+  // says where listeners pile up, which the warning on standard error does not
+  process.on('warning', ({ name, stack }) => { if (name === 'MaxListenersExceededWarning') t.comment(stack) })
   for (const file of !shared || process.env.TAP_CHILD_ID === undefined ? files : untaken(files)) {
     t.setTimeout(FILE_MS)
     t.comment(file)

@@ -64,8 +64,9 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
       await script(`rm -r my-${kind}/node_modules && ln -s '${shop.plugin}/node_modules' my-${kind}/node_modules`)
     }
     t.match(await script('svc plugin new my-routes --kind routes'), /cd my-routes && npm run build && npm test/)
-    // one run of the compiler for the three of them; svc plugin dev builds the fourth, and the template's test runs an engine's
-    await script(`'${shop.plugin}/node_modules/.bin/tsc' -b ${SHARED.map(kind => `my-${kind}`).join(' ')}`)
+    // the fast compiler for the three of them: svc plugin dev builds the fourth, and the template's test an engine, with their own
+    const compiler = join(packageRoot, 'node_modules/typescript-native/bin/tsc')
+    await script(`node '${compiler}' -b ${SHARED.map(kind => `my-${kind}`).join(' ')}`)
     await script('node --test my-service/dist/test/*.test.js my-tools/dist/test/*.test.js')
     const gateway = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as { devDependencies: object }
     for (const kind of [...SHARED, 'routes']) {

@@ -1,9 +1,11 @@
 import t from 'tap'
-import { killedAtEach, type KillPoint } from './gpu-kill.js'
+import { doomedGateway, killedAtEach, type KillPoint } from './gpu-kill.js'
 
 // each death is a gateway and its engines, in processes of their own
 t.setTimeout(600_000)
 t.jobs = 2
+
+const program = await doomedGateway(t)
 
 const into: readonly KillPoint[] = [
   { type: 'gpu.mode', message: '-> claiming', left: 'inference' },
@@ -26,5 +28,5 @@ const back: readonly KillPoint[] = [
   { type: 'gpu.mode', message: '-> llm', left: 'inference' }
 ]
 
-t.test('a gateway that is killed on the way into image mode leaves nothing in between to the next one', { buffered: true }, t => killedAtEach(t, 'into', into))
-t.test('a gateway that is killed on the way out of image mode leaves nothing in between to the next one', { buffered: true }, t => killedAtEach(t, 'back', back))
+t.test('a gateway that is killed on the way into image mode leaves nothing in between to the next one', { buffered: true }, t => killedAtEach(t, program, 'into', into))
+t.test('a gateway that is killed on the way out of image mode leaves nothing in between to the next one', { buffered: true }, t => killedAtEach(t, program, 'back', back))

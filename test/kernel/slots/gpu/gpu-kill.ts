@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { CHECKPOINTS } from '../../../plugins/providers/imagegen/image-gateway.js'
 import { chatBody, sharedGpu } from '../../../plugins/providers/imagegen/shared-gpu.js'
+import { oneFile } from '../../../one-file.js'
 import { reservePorts } from '../../../ports.js'
 
 const FIXTURE = fileURLToPath(new URL('../fixtures/doomed-gpu-gateway.js', import.meta.url))
@@ -51,8 +52,8 @@ async function gpuHome (t: Test): Promise<string> {
   return home
 }
 
-async function start (t: Test, home: string): Promise<Gateway> {
-  const child = spawn(process.execPath, [FIXTURE, home], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+async function start (t: Test, program: string, home: string): Promise<Gateway> {
+  const child = spawn(process.execPath, [program, home], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   let log = ''
   child.stderr!.on('data', (chunk: Buffer) => { log += chunk.toString() })
   const gone = once(child, 'exit')
@@ -142,17 +143,23 @@ async function onDisk (home: string): Promise<{ readonly mode: string, readonly 
 /** On its way into image mode, or back out of it. */
 export type Way = 'into' | 'back'
 
+/** The gateway that dies, for all that are started of it. */
+export function doomedGateway (t: Test): Promise<string> {
+  return oneFile(t, FIXTURE)
+}
+
 /**
  * Kills a gateway at a point of its way, starts it again, and checks that nothing of it is left in between. At each of the
  * points in turn: the gateway that has cleared up after one death dies the next one.
+ * @param program of `doomedGateway`
  */
-export async function killedAtEach (t: Test, way: Way, points: readonly KillPoint[]): Promise<void> {
+export async function killedAtEach (t: Test, program: string, way: Way, points: readonly KillPoint[]): Promise<void> {
   const home = await gpuHome(t)
-  let gateway = await start(t, home)
+  let gateway = await start(t, program, home)
   for (const point of points) {
     await t.test(`killed at ${point.type} ${point.message}`, async test => {
       await dies(test, gateway, home, way, point)
-      gateway = await start(t, home)
+      gateway = await start(t, program, home)
       await clearsUp(test, gateway, home, point)
     })
   }

@@ -81,7 +81,10 @@ t.test('an engine that is killed at any step of its background work loses nothin
       const step = at
       const path = join(folder, `${step}.db`)
       const killed = await run(path, step)
-      t.equal(killed.signal, 'SIGKILL', `killed before step ${step} of ${steps}`)
+      // what runs at once takes a few steps more or less from run to run, and the last point may lie behind the end of one
+      const [, taken] = /^steps (\d+)$/.exec(killed.said.at(-1)!) ?? []
+      if (taken === undefined) t.equal(killed.signal, 'SIGKILL', `killed before step ${step} of ${steps}`)
+      else t.ok(Number(taken) < step, `over before step ${step}`)
       await t.test(`step ${step}: ${killed.said.at(-1)!}`, t => survives(t, path, killed.said))
     }
   }
