@@ -31,6 +31,7 @@ const builtins = [
   { name: 'v1-messages', load: () => import('./v1/messages/index.js') },
   { name: 'v1-omni', load: () => import('./v1/omni/index.js') },
   { name: 'v1-passage', load: () => import('./v1/passage/index.js') },
+  { name: 'v1-realtime', load: () => import('./v1/realtime/index.js') },
   { name: 'v1-responses', load: () => import('./v1/responses/index.js') },
   { name: 'v1-vectors', load: () => import('./v1/vectors/index.js') },
   { name: 'api-activity', load: () => import('./api/activity/index.js') },

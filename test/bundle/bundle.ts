@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { rolldown, type Plugin } from 'rolldown'
 import { parseAst } from 'rolldown/parseAst'

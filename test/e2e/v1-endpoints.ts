@@ -2,6 +2,7 @@ import { toFile } from 'openai'
 import type { Test } from 'tap'
 import { encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
+import { converses, makesClientSecrets } from './realtime-surface.js'
 import { hears, listsAudioModels, listsVoices, paints, repaints, speaks, translates } from './media-surfaces.js'
 import {
   anthropic, callsTools, chats, completes, countsTokens, keepsResponses, keepsToShape, openai, recalls, refusesForGood, reranks,
@@ -59,6 +60,11 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   },
   'GET /v1/audio/models': { works: [listsAudioModels], ask: null },
   'GET /v1/audio/voices': { works: [listsVoices], ask: (url, model) => openai(url).get('/audio/voices', { query: { model } }) },
+  'GET /v1/realtime': { works: [converses], ask: null },
+  'POST /v1/realtime/client_secrets': {
+    works: [makesClientSecrets],
+    ask: (url, model) => openai(url).realtime.clientSecrets.create({ session: { type: 'realtime', model } })
+  },
   'POST /v1/files': { works: [keepsFiles], ask: null },
   'GET /v1/files': { works: [keepsFiles], ask: null },
   'GET /v1/files/:file_id': { works: [keepsFiles], ask: null },

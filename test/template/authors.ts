@@ -64,7 +64,7 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
       await script(`rm -r my-${kind}/node_modules && ln -s '${shop.plugin}/node_modules' my-${kind}/node_modules`)
     }
     t.match(await script('svc plugin new my-routes --kind routes'), /cd my-routes && npm run build && npm test/)
-    // the fast compiler for the three of them: svc plugin dev builds the fourth, and the template's test an engine, with their own
+    // the fast compiler for the three of them: svc plugin dev builds the fourth with its own, and so is the template's engine
     const compiler = join(packageRoot, 'node_modules/typescript-native/bin/tsc')
     await script(`node '${compiler}' -b ${SHARED.map(kind => `my-${kind}`).join(' ')}`)
     await script('node --test my-service/dist/test/*.test.js my-tools/dist/test/*.test.js')

@@ -115,6 +115,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'DELETE /v1/responses/resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.not_found'],
   'GET /v1/responses/resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0/input_items': [404, 'responses.not_found'],
   'POST /v1/responses/resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0/cancel': [404, 'responses.not_found'],
+  'GET /v1/realtime': [426, 'request.upgrade_required'],
   'POST /v1/images/generations': [404, 'model.not_loaded'],
   'GET /v1/files/file-0123456789abcdef01234567': [404, 'files.not_found'],
   'GET /v1/files/file-0123456789abcdef01234567/content': [404, 'files.not_found'],

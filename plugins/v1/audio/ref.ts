@@ -1,0 +1,1 @@
+export { speechDefaults } from './speech.js'

@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+export const querySchema = z.looseObject({
+  model: z.string().optional().meta({
+    description: 'What answers: a slot, model id, alias, or model of an upstream. Not needed with `intent=transcription`, or a client secret that names it'
+  }),
+  intent: z.string().optional().meta({ description: '`transcription`: what is said is written down, and nothing answers' })
+})
+
+export const secretBodySchema = z.looseObject({
+  session: z.looseObject({
+    type: z.enum(['realtime', 'transcription']).default('realtime'),
+    model: z.string().optional().meta({ pattern: '\\S', description: 'What answers' })
+  }).optional().meta({ description: 'As in `session.update`' }),
+  expires_after: z.looseObject({
+    seconds: z.number().int().min(10).max(7_200).default(600)
+  }).optional()
+})
+
+export const secretSchema = z.strictObject({
+  value: z.string().meta({ description: 'What a browser takes for its key' }),
+  expires_at: z.number().int().meta({ description: 'Seconds since the epoch, after which it opens no session' }),
+  session: z.looseObject({ id: z.string(), type: z.enum(['realtime', 'transcription']) })
+})

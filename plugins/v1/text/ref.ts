@@ -1,0 +1,1 @@
+export { thinkingEdits } from './thinking.js'

@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import type { Test } from 'tap'
+import { WebSocket } from 'ws'
+import {
+  chatStream, createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type EngineScript, type FakeClock, type TestGateway
+} from '../../../../kernel/testing/index.js'
+import realtime from '../../../../plugins/v1/realtime/index.js'
+import { pcmOf, wavHead } from '../../providers/audio/sound.js'
+import { fakeSlot } from '../audio/support.js'
+
+export interface Event extends Record<string, unknown> { readonly type: string }
+
+export interface RealtimeGateway extends TestGateway {
+  readonly runtime: FakeEngineRuntime
+  readonly open: (query?: string, headers?: Readonly<Record<string, string>>) => Promise<RealtimeClient>
+}
+
+export interface RealtimeClient {
+  readonly socket: WebSocket
+  /** Everything that came. */
+  readonly events: readonly Event[]
+  readonly send: (event: object | string) => void
+  /** The next event of this type, behind the last one that was waited for. */
+  readonly next: (type: string) => Promise<Event>
+  readonly closed: Promise<number>
+  /** Types of the events so far, several of the same behind each other as one. */
+  readonly types: () => string[]
+}
+
+export const JSON_TYPE = { 'content-type': 'application/json' }
+export const SSE_TYPE = { 'content-type': 'text/event-stream' }
+/** Sound of a WAV file whose length is not known when it begins. */
+export const spokenAs = (seconds: number, rate = 24_000): EngineScript => ({
+  headers: { 'content-type': 'audio/wav' }, chunks: [wavHead(0, rate, false), pcmOf(seconds, rate)]
+})
+export const says = (...words: readonly string[]): EngineScript => ({ headers: SSE_TYPE, chunks: chatStream(words) })
+export const hears = (text: string): EngineScript => ({ headers: JSON_TYPE, chunks: [JSON.stringify({ text })] })
+
+const allSlots = { agent: fakeSlot('llm'), stt: fakeSlot('transcription'), tts: fakeSlot('tts') }
+
+/** A gateway with a slot that hears, one that answers and one that speaks, none of them loaded. */
+export async function realtimeGateway (
+  t: Test, slots: Readonly<Record<string, string>> = allSlots, clock?: FakeClock
+): Promise<RealtimeGateway> {
+  const runtime = new FakeEngineRuntime({
+    onStart: ({ slot, engine }) => {
+      if (slot === 'stt') engine.answer(hears('What time is it?'))
+      if (slot === 'tts') engine.answer(spokenAs(0.2))
+    }
+  })
+  const gateway = await createTestGateway({
+    runtime,
+    plugins: [createFakeProviderPlugin(), realtime],
+    files: Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text])),
+    ...clock === undefined ? {} : { clock }
+  })
+  t.teardown(async () => {
+    await gateway.close()
+    await runtime.destroy()
+  })
+  return Object.assign(gateway, {
+    runtime,
+    open: (query = '?model=agent', headers: Readonly<Record<string, string>> = {}) => {
+      return clientOn(t, `${gateway.baseUrl.replace('http', 'ws')}/v1/realtime${query}`, headers)
+    }
+  })
+}
+
+async function clientOn (t: Test, url: string, headers: Readonly<Record<string, string>>): Promise<RealtimeClient> {
+  const { 'sec-websocket-protocol': protocols, ...others } = headers
+  const socket = new WebSocket(url, protocols?.split(', ') ?? [], { headers: others })
+  t.teardown(() => socket.terminate())
+  const events: Event[] = []
+  let seen = 0
+  let wake = (): void => {}
+  socket.on('message', data => {
+    events.push(JSON.parse((data as Buffer).toString()) as Event)
+    wake()
+  })
+  const closed = new Promise<number>(resolve => { socket.once('close', resolve) })
+  socket.once('close', () => wake())
+  await once(socket, 'open')
+  return {
+    socket,
+    events,
+    closed,
+    send: event => socket.send(typeof event === 'string' ? event : JSON.stringify(event)),
+    next: async type => {
+      for (;;) {
+        while (seen < events.length) {
+          const event = events[seen++]!
+          if (event.type === type) return event
+        }
+        if (socket.readyState === WebSocket.CLOSED) throw new Error(`the socket closed before ${type}: ${JSON.stringify(events.slice(-5))}`)
+        await new Promise<void>(resolve => { wake = resolve })
+      }
+    },
+    types: () => events.map(({ type }) => type).filter((type, i, all) => type !== all[i - 1])
+  }
+}
+
+/** A tone, or silence, as an event of the client. */
+export function sound (seconds: number, loudness = 1): object {
+  const samples = pcmOf(seconds)
+  for (let at = 0; at < samples.length; at += 2) samples.writeInt16LE(Math.round(samples.readInt16LE(at) * loudness), at)
+  return { type: 'input_audio_buffer.append', audio: samples.toString('base64') }
+}
+
+export const silence = (seconds: number): object => sound(seconds, 0)
+
+/** What the engine of a slot was asked, as JSON. */
+export function asked (gateway: RealtimeGateway, slot: string): Array<Record<string, unknown>> {
+  return gateway.runtime.engine(slot).requests.map(({ body }) => JSON.parse(body.toString()) as Record<string, unknown>)
+}
+
+/** Sound that was told, in bytes. */
+export function bytesIn (events: readonly Event[]): number {
+  return events.filter(({ type }) => /audio\.delta$/.test(type)).reduce((sum, { delta }) => sum + Buffer.from(String(delta), 'base64').length, 0)
+}
