@@ -104,8 +104,10 @@ async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Pro
 export function reply (call: RouteCall, answer: EngineReply | symbol): unknown {
   if (typeof answer === 'symbol') return answer
   if (answer.status !== 200) void call.reply.code(answer.status)
-  const ignored = answer.headers['x-ignored-params']
-  if (ignored !== undefined) void call.reply.header('x-ignored-params', ignored)
+  for (const name of ['x-ignored-params', 'x-total-count']) {
+    const value = answer.headers[name]
+    if (value !== undefined) void call.reply.header(name, value)
+  }
   return jsonAnswer(answer.bytes)
 }
 

@@ -34,7 +34,7 @@ export class BankNames {
     const known = this.#known.get(name)
     if (known !== undefined && known.untilMs > this.#clock.monotonic()) return known.bank
     const path = bankPath(name, 'aliases')
-    const answer = await askEngine(engine, { method: 'GET', path, signal })
+    const answer = await askEngine(engine, { method: 'GET', path, query: 'limit=1', signal })
     // a server that knows no other names
     const hasNone = answer.status === 404 || answer.status === 405
     if (answer.status > 299 && !hasNone) throw engineFailure(answer, path)

@@ -1,12 +1,19 @@
 import type { Core } from '../core.js'
 import { findBank, LONGEST_ID_BYTES, needBank, type BankRow } from '../store/bank-table.js'
-import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
-import { bool, object, optional, readBody, required, text } from '../wire/shape.js'
+import type { Page } from '../store/page.js'
+import { BANK, listed, WireError, type Handler, type WireAnswer, type WireRoute } from '../wire/answer.js'
+import { bool, object, optional, readBody, readQuery, required, text, unpaged } from '../wire/shape.js'
 
 /** The gateway's own names of banks: another bank that answers to one of them would get what is meant for it. */
 const RESERVED = /^(shared|agents|project__|private__)/
 
-const list: Handler = ({ core, params }) => json(view(core, needBank(core.store, params.bank_id!)))
+/** What a change is answered with. */
+const FIRST: Page = { limit: 1000, offset: 0 }
+
+const list: Handler = ({ core, params, query, ignored }) => {
+  const page = readQuery(query, ignored, unpaged)
+  return view(core, needBank(core.store, params.bank_id!), page)
+}
 
 const create: Handler = ({ core, params, body, headers, ignored }) => {
   const { alias, primary } = readBody(body, headers, ignored, object({ alias: required(text), primary: optional(bool, false) }))
@@ -19,20 +26,20 @@ const create: Handler = ({ core, params, body, headers, ignored }) => {
     core.store.run('INSERT INTO bank_aliases (alias, bank, created_at) VALUES (?, ?, ?)', [alias, bank.seq, core.now()])
     if (primary) setPrimary(core, bank, alias, true)
   })
-  return json(view(core, bank), 201)
+  return view(core, bank, FIRST, 201)
 }
 
 const update: Handler = ({ core, params, body, headers, ignored }) => {
   const { primary } = readBody(body, headers, ignored, object({ primary: required(bool) }))
   const bank = known(core, params)
   core.store.transaction(() => setPrimary(core, bank, params.alias!, primary))
-  return json(view(core, bank))
+  return view(core, bank, FIRST)
 }
 
 const remove: Handler = ({ core, params }) => {
   const bank = known(core, params)
   core.store.run('DELETE FROM bank_aliases WHERE alias = ? AND bank = ?', [params.alias!, bank.seq])
-  return json(view(core, bank))
+  return view(core, bank, FIRST)
 }
 
 function known (core: Core, { bank_id: bankId, alias }: Readonly<Record<string, string>>): BankRow {
@@ -51,9 +58,12 @@ function setPrimary ({ store }: Core, bank: BankRow, alias: string, primary: boo
   store.run('UPDATE bank_aliases SET is_primary = ? WHERE alias = ? AND bank = ?', [Number(primary), alias, bank.seq])
 }
 
-function view ({ store }: Core, bank: BankRow): Record<string, unknown> {
-  const rows = store.all<{ alias: string, is_primary: number }>('SELECT alias, is_primary FROM bank_aliases WHERE bank = ? ORDER BY is_primary DESC, alias', [bank.seq])
-  return { bank_id: bank.bank_id, aliases: rows.map(({ alias, is_primary: primary }) => ({ alias, primary: primary === 1 })) }
+function view ({ store }: Core, bank: BankRow, { limit, offset }: Page, status = 200): WireAnswer {
+  const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM bank_aliases WHERE bank = ?', [bank.seq])!
+  const rows = store.all<{ alias: string, is_primary: number }>(
+    'SELECT alias, is_primary FROM bank_aliases WHERE bank = ? ORDER BY is_primary DESC, alias LIMIT ? OFFSET ?', [bank.seq, limit, offset])
+  const aliases = rows.map(({ alias, is_primary: primary }) => ({ alias, primary: primary === 1 }))
+  return listed({ bank_id: bank.bank_id, aliases }, total, status)
 }
 
 export const routes: readonly WireRoute[] = [

@@ -56,20 +56,17 @@ const one: Handler = ({ core, params }) => {
 const chunks: Handler = ({ core, params, query, ignored }) => {
   const { limit, offset } = readQuery(query, ignored, { ...page, limit: optional(int({ min: 1, max: 1000 }), 100) })
   const { bank, document } = known(core, params)
-  const all = chunksOf(core.store, document.seq)
-  return json({
-    items: all.slice(offset, offset + limit).map(each => chunkView(bank.bank_id, document, each)), total: all.length, limit,
-    offset
-  })
+  const { total } = core.store.get<{ total: number }>('SELECT count(*) AS total FROM chunks WHERE document = ?', [document.seq])!
+  const items = chunksOf(core.store, document.seq, { limit, offset }).map(each => chunkView(bank.bank_id, document, each))
+  return json({ items, total, limit, offset })
 }
 
 const oneChunk: Handler = ({ core, params }) => {
   const place = readChunkId(params.chunk_id!)
   const bank = place === null ? undefined : findBank(core.store, place.bankId)
   const document = bank === undefined ? undefined : findDocument(core.store, bank.seq, place!.documentId)
-  const chunk = document === undefined ? undefined : chunksOf(core.store, document.seq).find(
-    each => each.chunk_index === place!.index
-  )
+  const chunk = document === undefined ? undefined
+    : core.store.get<ChunkRow>('SELECT * FROM chunks WHERE document = ? AND chunk_index = ?', [document.seq, place!.index])
   if (chunk === undefined) throw new WireError(404, 'Chunk not found')
   return json(chunkView(bank!.bank_id, document!, chunk))
 }

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
 import type { Store } from '../store/store.js'
+import type { Page } from '../store/page.js'
+import { tagsCondition } from '../models/tag-condition.js'
+import type { TagMode } from '../memories/tag-filter.js'
 import { WireError } from '../wire/error.js'
 
 /** A folder or a page of the knowledge base; a page shows a mental model. Times in epoch ms. */
@@ -73,6 +76,29 @@ export class NodeTable {
 
   all (bank: number): readonly KnowledgeNode[] {
     return this.#store.all<Row>(`${SELECT} WHERE n.bank = ? ORDER BY n.sort_order, n.seq`, [bank]).map(nodeOf)
+  }
+
+  bySeq (seq: number): KnowledgeNode | null {
+    const row = this.#store.get<Row>(`${SELECT} WHERE n.seq = ?`, [seq])
+    return row === undefined ? null : nodeOf(row)
+  }
+
+  /** Some of the tree from its top down, and how many there are: all folders, and the pages whose mental models have the tags. */
+  page (bank: number, tags: readonly string[] | null, mode: TagMode, { limit, offset }: Page): {
+    readonly total: number
+    readonly nodes: readonly KnowledgeNode[]
+  } {
+    const { sql, values } = tagsCondition('m.tags', tags, mode)
+    const pages = `FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model WHERE`
+    const { total } = this.#store.get<{ total: number }>(`SELECT count(*) AS total ${pages} n.bank = ? AND (n.model IS NULL OR ${sql})`, [bank, ...values])!
+    // the deepest that is known is taken next: what is below a node comes before what is beside it; a join would not keep that
+    const found = this.#store.all<{ seq: number }>(`WITH RECURSIVE tree (seq, depth, sort_order) AS (
+      SELECT seq, 0, sort_order FROM knowledge_nodes WHERE bank = ? AND parent IS NULL
+      UNION ALL SELECT c.seq, tree.depth + 1, c.sort_order FROM tree JOIN knowledge_nodes c ON c.parent = tree.seq
+      ORDER BY 2 DESC, 3, 1)
+      SELECT seq FROM tree WHERE EXISTS (SELECT 1 ${pages} n.seq = tree.seq AND (n.model IS NULL OR ${sql})) LIMIT ? OFFSET ?`,
+    [bank, ...values, limit, offset])
+    return { total, nodes: found.map(({ seq }) => this.bySeq(seq)!) }
   }
 
   /** Throws the wire's 400 where the tree would be too deep. */

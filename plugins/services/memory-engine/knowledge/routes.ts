@@ -3,12 +3,12 @@ import { trigger } from '../models/mental-model-shapes.js'
 import { MentalModelTable, type MentalModel } from '../models/mental-model-table.js'
 import { submitRefresh } from '../models/submit-refresh.js'
 import { triggerOf } from '../models/model-view.js'
-import { isStale } from '../models/staleness.js'
+import { isStale, stalenessOf } from '../models/staleness.js'
 import { tagModes } from '../memories/tag-filter.js'
 import { tagsMatch } from '../models/tag-match.js'
 import { ensureBank, needBank, overridesOf } from '../store/bank-table.js'
-import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
-import { int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text, nullable } from '../wire/shape.js'
+import { BANK, json, listed, WireError, type Handler, type WireRoute } from '../wire/answer.js'
+import { int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text, nullable, unpaged } from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
 import { wireTime } from '../wire/times.js'
 import { byParent, NodeTable, type KnowledgeNode } from './node-table.js'
@@ -35,18 +35,28 @@ function tablesOf (core: Core, bankId: string): {
 const tagQuery = { tags: maybe(listOf(text)), tags_match: optional(oneOf(...tagModes), 'any'), tag_groups: maybe(text) }
 
 const tree: Handler = ({ core, params, query, ignored }) => {
-  const { tags, tags_match: mode } = readQuery(query, ignored, tagQuery, ['tags'])
+  const { tags, tags_match: mode, ...part } = readQuery(query, ignored, { ...tagQuery, ...unpaged }, ['tags'])
   const { bank, nodes, models } = tablesOf(core, params.bank_id!)
-  const children = byParent(nodes.all(bank))
+  const { total, nodes: found } = nodes.page(bank, tags, mode, part)
+  const children = byParent([...above(nodes, found[0]), ...found])
+  const isStaleNow = stalenessOf(core, bank)
   const below = (parent: KnowledgeNode | null): Array<Record<string, unknown>> => (children.get(parent?.seq ?? null) ?? [])
     .map(node => ({ node, model: node.modelId === null ? null : models.get(bank, node.modelId) }))
-    .filter(({ model }) => model === null || tagsMatch(model.tags, tags, mode))
-    .map(({ node, model }) => ({ ...nodeView(core, bank, node, parent?.id ?? null, model), children: below(node) }))
-  return json({ roots: below(null) })
+    .map(({ node, model }) => ({
+      ...nodeView(node, parent?.id ?? null, model, model === null ? null : isStaleNow(model)), children: below(node)
+    }))
+  return listed({ roots: below(null) }, total)
+}
+
+/** The folders that a part of the tree begins in, the outermost first. */
+function above (nodes: NodeTable, first: KnowledgeNode | undefined): readonly KnowledgeNode[] {
+  const folders: KnowledgeNode[] = []
+  for (let at = first?.parent ?? null; at !== null; at = folders[0]!.parent) folders.unshift(nodes.bySeq(at)!)
+  return folders
 }
 
 function nodeView (
-  core: Core, bank: number, node: KnowledgeNode, parentId: string | null, model: MentalModel | null
+  node: KnowledgeNode, parentId: string | null, model: MentalModel | null, stale: boolean | null
 ): Record<string, unknown> {
   return {
     id: node.id,
@@ -58,7 +68,7 @@ function nodeView (
     description: model?.sourceQuery ?? null,
     tags: model?.tags ?? [],
     timestamp: model === null ? wireTime(node.createdAt) : pageTime({ node, model }),
-    is_stale: model === null ? null : isStale(core, bank, model),
+    is_stale: stale,
     last_refresh_failed_at: wireTime(model?.lastRefreshFailedAt ?? null),
     trigger: model === null ? null : triggerOf(model.settings),
     children: []
@@ -70,7 +80,7 @@ const folder: Handler = ({ core, params, body, headers, ignored }) => {
   ensureBank(core.store, params.bank_id!, core.now())
   const { bank, nodes } = tablesOf(core, params.bank_id!)
   const node = nodes.add(bank, 'folder', name, parentOf(nodes, bank, parentId), null)
-  return json(nodeView(core, bank, node, parentId, null), 201)
+  return json(nodeView(node, parentId, null, null), 201)
 }
 
 const pageBody = object({
@@ -164,7 +174,8 @@ const update: Handler = ({ core, params, body, headers, ignored }) => {
       ...maxTokens !== null && { maxTokens }, ...settings !== null && { settings }
     })
     const all = nodes.all(bank)
-    return json(nodeView(core, bank, changed, all.find(({ seq }) => seq === changed.parent)?.id ?? null, model))
+    const within = all.find(({ seq }) => seq === changed.parent)?.id ?? null
+    return json(nodeView(changed, within, model, model === null ? null : isStale(core, bank, model)))
   })
 }
 

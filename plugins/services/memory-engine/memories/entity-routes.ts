@@ -35,9 +35,13 @@ function tags ({ core: { store }, params, query, ignored }: WireCall): ReturnTyp
     ? `(SELECT t.tag AS tag, m.seq FROM memory_tags t JOIN memories m ON m.seq = t.memory WHERE t.bank = ? AND m.state = 'valid')`
     : '(SELECT value AS tag FROM mental_models, json_each(mental_models.tags) WHERE mental_models.bank = ?)'
   const has = source === 'memories' || store.get(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'mental_models'`) !== undefined
-  const rows = !has ? [] : store.all<{ tag: string, count: number }>(
-    `SELECT tag, count(*) AS count FROM ${from} WHERE tag LIKE ? ESCAPE '\\' GROUP BY tag ORDER BY count DESC, tag`, [bank.seq, patternOf(q)])
-  return json({ items: rows.slice(offset, offset + limit), total: rows.length, limit, offset })
+  if (!has) return json({ items: [], total: 0, limit, offset })
+  const meant = `FROM ${from} WHERE tag LIKE ? ESCAPE '\\'`
+  const values = [bank.seq, patternOf(q)]
+  const { total } = store.get<{ total: number }>(`SELECT count(DISTINCT tag) AS total ${meant}`, values)!
+  const items = store.all<{ tag: string, count: number }>(
+    `SELECT tag, count(*) AS count ${meant} GROUP BY tag ORDER BY count DESC, tag LIMIT ? OFFSET ?`, [...values, limit, offset])
+  return json({ items, total, limit, offset })
 }
 
 interface EntityRow {

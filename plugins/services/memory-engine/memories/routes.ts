@@ -5,8 +5,8 @@ import { needBank, type BankRow } from '../store/bank-table.js'
 import { deleteMemoriesWhere, editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
 import { containing } from '../store/like.js'
 import type { Store } from '../store/store.js'
-import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { bool, int, listOf, maybe, nullable, object, oneOf, optional, pageLimit, readBody, readQuery, text } from '../wire/shape.js'
+import { BANK, json, listed, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
+import { bool, int, listOf, maybe, nullable, object, oneOf, optional, pageLimit, readBody, readQuery, text, unpaged } from '../wire/shape.js'
 import { parseTime, wireTime } from '../wire/times.js'
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i
@@ -171,11 +171,15 @@ function editOf (given: ReturnType<typeof update>): MemoryEdit {
 }
 
 function history (call: WireCall): ReturnType<Handler> {
+  const { limit, offset } = readQuery(call.query, call.ignored, unpaged)
   const { row } = oneMemory(call)
   if (row.state !== 'valid') throw memoryNotFound(row.id)
-  const changes = call.core.store.all<{ changed_at: number, change: string }>(
-    'SELECT changed_at, change FROM memory_history WHERE memory = ? ORDER BY seq DESC', [row.seq])
-  return json(changes.map(({ changed_at: at, change }) => ({ ...JSON.parse(change) as object, changed_at: wireTime(at) })))
+  const { store } = call.core
+  const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM memory_history WHERE memory = ?', [row.seq])!
+  const changes = store.all<{ changed_at: number, change: string }>(
+    'SELECT changed_at, change FROM memory_history WHERE memory = ? ORDER BY seq DESC LIMIT ? OFFSET ?', [row.seq, limit, offset])
+  const views = changes.map(({ changed_at: at, change }) => ({ ...JSON.parse(change) as object, changed_at: wireTime(at) }))
+  return listed(views, total)
 }
 
 function clear ({ core, params, query, ignored }: WireCall): ReturnType<Handler> {

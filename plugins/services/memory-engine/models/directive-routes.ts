@@ -5,7 +5,6 @@ import { storedTags } from '../wire/tags.js'
 import { bool, int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text } from '../wire/shape.js'
 import { DirectiveTable } from './directive-table.js'
 import { directiveView } from './model-view.js'
-import { tagsMatch } from './tag-match.js'
 
 const created = object({
   name: required(text),
@@ -28,11 +27,9 @@ const list: Handler = ({ core, params, query, ignored }) => {
     limit: optional(int({ min: 1, max: 1000 }), 100),
     offset: optional(int({ min: 0 }), 0)
   }, ['tags'])
-  const found = tableOf(core).all(needBank(core.store, bankId).seq)
-    .filter(directive => (!activeOnly || directive.isActive) && tagsMatch(directive.tags, tags, mode))
-  return json({
-    items: found.slice(offset, offset + limit).map(each => directiveView(bankId, each)), total: found.length, limit, offset
-  })
+  const bank = needBank(core.store, bankId).seq
+  const { total, directives } = tableOf(core).page(bank, { tags, mode, activeOnly }, { limit, offset })
+  return json({ items: directives.map(each => directiveView(bankId, each)), total, limit, offset })
 }
 
 const create: Handler = ({ core, params, body, headers, ignored }) => {

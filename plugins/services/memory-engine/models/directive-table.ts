@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
+import type { TagMode } from '../memories/tag-filter.js'
+import type { Page } from '../store/page.js'
 import type { Store } from '../store/store.js'
+import { tagsCondition } from './tag-condition.js'
 
 /** A rule that reflect and refreshes follow. Times in epoch ms. */
 export interface Directive {
@@ -15,6 +18,13 @@ export interface Directive {
 }
 
 export type DirectiveValues = Pick<Directive, 'name' | 'content' | 'priority' | 'isActive' | 'tags'>
+
+/** Which directives are meant. */
+export interface DirectiveFilter {
+  readonly tags: readonly string[] | null
+  readonly mode: TagMode
+  readonly activeOnly: boolean
+}
 
 interface Row {
   readonly id: string
@@ -48,6 +58,18 @@ export class DirectiveTable {
   get (bank: number, id: string): Directive | null {
     const row = this.#store.get<Row>('SELECT * FROM directives WHERE bank = ? AND id = ?', [bank, id])
     return row === undefined ? null : directiveOf(row)
+  }
+
+  /** Some of them, the most important first, and how many there are. */
+  page (bank: number, { tags, mode, activeOnly }: DirectiveFilter, { limit, offset }: Page): {
+    readonly total: number
+    readonly directives: readonly Directive[]
+  } {
+    const { sql, values } = tagsCondition('tags', tags, mode)
+    const meant = `FROM directives WHERE bank = ? AND ${sql}${activeOnly ? ' AND is_active = 1' : ''}`
+    const { total } = this.#store.get<{ total: number }>(`SELECT count(*) AS total ${meant}`, [bank, ...values])!
+    const rows = this.#store.all<Row>(`SELECT * ${meant} ORDER BY priority DESC, seq LIMIT ? OFFSET ?`, [bank, ...values, limit, offset])
+    return { total, directives: rows.map(directiveOf) }
   }
 
   /** The most important first. */

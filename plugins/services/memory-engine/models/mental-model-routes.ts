@@ -3,14 +3,13 @@ import type { Core } from '../core.js'
 import { requireChat } from '../llm/ask.js'
 import { asking } from '../llm/refusal.js'
 import { operationsOf } from '../operations/operations.js'
-import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { bool, int, listOf, maybe, oneOf, optional, readBody, readOptionalBody, readQuery, text } from '../wire/shape.js'
+import { BANK, json, listed, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
+import { bool, int, listOf, maybe, oneOf, optional, readBody, readOptionalBody, readQuery, text, unpaged } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 import { MentalModelTable, type MentalModel } from './mental-model-table.js'
 import { createModel, refreshModel, updateModel } from './mental-model-shapes.js'
 import { modelDetails, modelView } from './model-view.js'
-import { isStale } from './staleness.js'
-import { tagsMatch } from './tag-match.js'
+import { isStale, stalenessOf } from './staleness.js'
 import { dryRun } from './dry-run.js'
 import { isFullRefresh, submitRefresh } from './submit-refresh.js'
 
@@ -25,13 +24,9 @@ const list: Handler = ({ core, params, query, ignored }) => {
     exclude_knowledge_pages: optional(bool, false)
   }, ['tags'])
   const bank = needBank(core.store, bankId).seq
-  const found = tableOf(core).all(bank).filter(
-    model => !(withoutPages && model.isKnowledgePage) && tagsMatch(model.tags, tags, mode)
-  )
-  return json({
-    items: found.slice(offset, offset + limit).map(each => modelView(bankId, each, detail, isStale(core, bank, each))),
-    total: found.length, limit, offset
-  })
+  const { total, models } = tableOf(core).page(bank, { tags, mode, withoutPages }, { limit, offset })
+  const isStaleNow = stalenessOf(core, bank)
+  return json({ items: models.map(each => modelView(bankId, each, detail, isStaleNow(each))), total, limit, offset })
 }
 
 const create: Handler = ({ core, params, body, headers, ignored }) => {
@@ -75,9 +70,15 @@ const remove: Handler = ({ core, params }) => {
   return json({ status: 'deleted' })
 }
 
-const history: Handler = ({ core, params }) => json(tableOf(core).history(known(core, params))
-  .map(({ changedAt, change: { previous_content: content, previous_reflect_response: response, ...change } }) =>
-    ({ previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...change })))
+const history: Handler = ({ core, params, query, ignored }) => {
+  const page = readQuery(query, ignored, unpaged)
+  const model = known(core, params)
+  const changes = tableOf(core).history(model, page).map(({ changedAt, change }) => {
+    const { previous_content: content, previous_reflect_response: response, ...rest } = change
+    return { previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...rest }
+  })
+  return listed(changes, tableOf(core).changes(model))
+}
 
 const refresh = asking(async ({ core, params, body, headers, ignored }) => {
   const isFull = readOptionalBody(body, headers, ignored, refreshModel)?.mode === 'full'

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
 import type { Cell, Store } from '../store/store.js'
+import { WHOLE, type Page } from '../store/page.js'
+import type { TagMode } from '../memories/tag-filter.js'
+import { tagsCondition } from './tag-condition.js'
 
 /** Settings of a mental model as the wire has them: those that were given, the rest has its default. */
 export type ModelSettings = Readonly<Record<string, unknown>>
@@ -57,6 +60,14 @@ interface Row {
   readonly is_page: number
 }
 
+/** Which mental models are meant. */
+export interface ModelFilter {
+  readonly tags: readonly string[] | null
+  readonly mode: TagMode
+  /** Those that a page of the knowledge base shows are left out. */
+  readonly withoutPages: boolean
+}
+
 const SELECT = 'SELECT m.*, EXISTS (SELECT 1 FROM knowledge_nodes n WHERE n.model = m.seq) AS is_page FROM mental_models m'
 
 /** The mental models of all banks; `bank` is the number of one. */
@@ -81,6 +92,18 @@ export class MentalModelTable {
   get (bank: number, id: string): MentalModel | null {
     const row = this.#store.get<Row>(`${SELECT} WHERE m.bank = ? AND m.id = ?`, [bank, id])
     return row === undefined ? null : modelOf(row)
+  }
+
+  /** Some of them, in the order in which they were made, and how many there are. */
+  page (bank: number, { tags, mode, withoutPages }: ModelFilter, { limit, offset }: Page): {
+    readonly total: number
+    readonly models: readonly MentalModel[]
+  } {
+    const { sql, values } = tagsCondition('m.tags', tags, mode)
+    const meant = `m.bank = ? AND ${sql}${withoutPages ? ' AND NOT EXISTS (SELECT 1 FROM knowledge_nodes n WHERE n.model = m.seq)' : ''}`
+    const { total } = this.#store.get<{ total: number }>(`SELECT count(*) AS total FROM mental_models m WHERE ${meant}`, [bank, ...values])!
+    const rows = this.#store.all<Row>(`${SELECT} WHERE ${meant} ORDER BY m.seq LIMIT ? OFFSET ?`, [bank, ...values, limit, offset])
+    return { total, models: rows.map(modelOf) }
   }
 
   /** In the order in which they were made. */
@@ -126,12 +149,16 @@ export class MentalModelTable {
     return this.get(bank, model.id)!
   }
 
+  changes (model: MentalModel): number {
+    return this.#store.get<{ total: number }>('SELECT count(*) AS total FROM mental_model_history WHERE model = ?', [model.seq])!.total
+  }
+
   /** The latest change first. */
-  history (model: MentalModel): ReadonlyArray<{
+  history (model: MentalModel, { limit, offset } = WHOLE): ReadonlyArray<{
     readonly changedAt: number
     readonly change: Readonly<Record<string, unknown>>
   }> {
-    return this.#store.all<{ changed_at: number, change: string }>('SELECT changed_at, change FROM mental_model_history WHERE model = ? ORDER BY seq DESC', [model.seq])
+    return this.#store.all<{ changed_at: number, change: string }>('SELECT changed_at, change FROM mental_model_history WHERE model = ? ORDER BY seq DESC LIMIT ? OFFSET ?', [model.seq, limit, offset])
       .map(({ changed_at: changedAt, change }) => ({ changedAt, change: JSON.parse(change) as Record<string, unknown> }))
   }
 

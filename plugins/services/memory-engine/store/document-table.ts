@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { chunkText } from '../retain/chunk-text.js'
 import { deleteMemories, type MemoryRow } from './memory-table.js'
+import { WHOLE } from './page.js'
 import type { Store } from './store.js'
 
 /** A row as it is stored: lists and maps are JSON, times milliseconds. */
@@ -56,8 +57,8 @@ export function writeDocument (store: Store, bank: number, documentId: string, f
 }
 
 /** The chunks of a document, first to last. */
-export function chunksOf (store: Store, document: number): readonly ChunkRow[] {
-  return store.all<ChunkRow>('SELECT * FROM chunks WHERE document = ? ORDER BY chunk_index', [document])
+export function chunksOf (store: Store, document: number, { limit, offset } = WHOLE): readonly ChunkRow[] {
+  return store.all<ChunkRow>('SELECT * FROM chunks WHERE document = ? ORDER BY chunk_index LIMIT ? OFFSET ?', [document, limit, offset])
 }
 
 /** Adds the pieces of a text behind the chunks that are there. Called in a transaction. Returns the new ones. */

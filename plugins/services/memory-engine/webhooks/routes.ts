@@ -31,10 +31,8 @@ const list: Handler = ({ core, params, query, ignored }) => {
   const { limit, offset } = readQuery(query, ignored, {
     limit: optional(int({ min: 1, max: 1000 }), 100), offset: optional(int({ min: 0 }), 0)
   })
-  const all = tableOf(core).all(needBank(core.store, params.bank_id!).seq)
-  return json({
-    items: all.slice(offset, offset + limit).map(each => view(params.bank_id!, each)), total: all.length, limit, offset
-  })
+  const { total, webhooks } = tableOf(core).page(needBank(core.store, params.bank_id!).seq, { limit, offset })
+  return json({ items: webhooks.map(each => view(params.bank_id!, each)), total, limit, offset })
 }
 
 const update: Handler = ({ core, params, body, headers, ignored }) => {

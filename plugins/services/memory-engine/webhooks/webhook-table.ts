@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
+import type { Page } from '../store/page.js'
 import type { Store } from '../store/store.js'
 import type { HttpConfig } from './http-config.js'
 
@@ -85,6 +86,13 @@ export class WebhookTable {
 
   all (bank: number): readonly Webhook[] {
     return this.#store.all<Row>('SELECT * FROM webhooks WHERE bank = ? ORDER BY seq DESC', [bank]).map(webhookOf)
+  }
+
+  /** Some of them, the latest first, and how many there are. */
+  page (bank: number, { limit, offset }: Page): { readonly total: number, readonly webhooks: readonly Webhook[] } {
+    const { total } = this.#store.get<{ total: number }>('SELECT count(*) AS total FROM webhooks WHERE bank = ?', [bank])!
+    const rows = this.#store.all<Row>('SELECT * FROM webhooks WHERE bank = ? ORDER BY seq DESC LIMIT ? OFFSET ?', [bank, limit, offset])
+    return { total, webhooks: rows.map(webhookOf) }
   }
 
   update (bank: number, id: string, changes: Partial<WebhookValues>): Webhook | null {

@@ -35,6 +35,14 @@ export interface WireRoute {
 /** The path of a bank, and what its parts begin with. */
 export const BANK = '/v1/default/banks/{bank_id}'
 
+/**
+ * A list for which the wire has no pages and no total: `x-total-count` says how many there are. Which of them it has is said by
+ * `limit` and `offset`, beyond the wire.
+ */
+export function listed (value: unknown, total: number, status = 200): WireAnswer {
+  return json(value, status, { 'x-total-count': String(total) })
+}
+
 export function json (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
   return { status, headers: { 'content-type': 'application/json', ...headers }, body: Buffer.from(JSON.stringify(value)) }
 }

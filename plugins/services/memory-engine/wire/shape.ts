@@ -159,6 +159,9 @@ export function pageLimit (preset: number, min = 1): Field<number> {
   return optional((value, at, reading) => Math.min(int({ min })(value, at, reading), LONGEST_PAGE), preset)
 }
 
+/** Of a list for which the wire has no pages: see `listed`. */
+export const unpaged = { limit: pageLimit(1000), offset: optional(int({ min: 0 }), 0) }
+
 /** Notes a problem that the shape alone cannot tell. */
 export function invalid (reading: Reading, at: Place, msg: string, input: unknown): never {
   return wrong('value_error', `Value error, ${msg}`, { error: {} })(input, at, reading)

@@ -49,13 +49,20 @@ export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] 
 }
 
 /** An engine in the thread of the test, which can count what it asks its database. */
-export function openInThread (t: Test): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number } {
+export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number, readonly rows: () => number } {
   const ends = new AbortController()
-  const store = openStore(join(t.testdir(), 'memory', 'memory.db'))
-  let count = 0
+  const store = openStore(join(folder, 'memory', 'memory.db'))
+  let [count, rows] = [0, 0]
   for (const name of ['all', 'run'] as const) {
-    const own = store[name].bind(store) as (...args: unknown[]) => never
-    Object.assign(store, { [name]: (...args: unknown[]) => { count++; return own(...args) } })
+    const own = store[name].bind(store) as (...args: unknown[]) => unknown
+    Object.assign(store, {
+      [name]: (...args: unknown[]) => {
+        count++
+        const found = own(...args)
+        if (Array.isArray(found)) rows += found.length
+        return found
+      }
+    })
   }
   const core: Core = {
     store, now: () => Date.now(), log: () => {}, closing: ends.signal,
@@ -75,5 +82,5 @@ export function openInThread (t: Test): Pick<Wire, 'call'> & { readonly engine: 
       return await answerRequest(core, { method, path, query, headers: headers as Record<string, string>, body: sent, signal })
     }
   }
-  return { engine, call: callsOf(engine), statements: () => count }
+  return { engine, call: callsOf(engine), statements: () => count, rows: () => rows }
 }
