@@ -271,6 +271,25 @@ export async function keepsResponses (t: Test, url: string): Promise<void> {
   t.match(await responses.retrieve(first.id).catch((error: unknown) => error), { status: 404, code: 'responses.not_found' })
 }
 
+/** A conversation that the gateway keeps: what was said before reaches the engine. */
+export async function converses (t: Test, url: string): Promise<void> {
+  const { conversations, responses } = openai(url)
+  const { id } = await conversations.create({ items: [{ type: 'message', role: 'user', content: 'My name is Ada.' }] })
+  const alone = await responses.create({ model: 'agent', input: 'Who are you?' })
+  const inside = await responses.create({ model: 'agent', input: 'Who are you?', conversation: id })
+  t.ok(inside.usage!.input_tokens > alone.usage!.input_tokens, 'the engine read what came before')
+  const items: string[] = []
+  for await (const item of conversations.items.list(id, { order: 'asc', limit: 2 })) items.push(item.id!)
+  t.equal(items.length, 3)
+  t.match(await conversations.items.retrieve(items[2]!, { conversation_id: id }), { role: 'assistant' })
+  await conversations.items.delete(items[0]!, { conversation_id: id })
+  t.match(await conversations.update(id, { metadata: { topic: 'names' } }), { metadata: { topic: 'names' } })
+  await conversations.items.create(id, { items: [{ type: 'message', role: 'user', content: 'Bye.' }] })
+  t.match(await conversations.retrieve(id), { metadata: { topic: 'names' } })
+  await conversations.delete(id)
+  t.match(await conversations.retrieve(id).catch((error: unknown) => error), { status: 404, code: 'responses.no_conversation' })
+}
+
 /** A schema, asked for in the words of the Responses API. */
 export async function respondsInShape (t: Test, url: string): Promise<void> {
   const format = { type: 'json_schema' as const, name: 'state', schema: shape, strict: true }

@@ -16,6 +16,7 @@ import { responsesOverChat } from './over-chat.js'
 
 type Call = RouteCall<unknown, unknown, Buffer>
 
+const NOT_KEPT: Standing = { keeps: false, previous: null, conversation: null }
 /** What a request that is kept has at most, in bytes: it is read and written in one go. */
 const MOST_KEPT_BYTES = 16 * 1024 * 1024
 
@@ -41,9 +42,9 @@ export class Answering {
 
   answer (call: Call): typeof handled | Promise<unknown> {
     const { file } = this.#deps
-    if (file === null) return this.#forward(call, { keeps: false, previous: null })
+    if (file === null) return this.#forward(call, NOT_KEPT)
     const mayStand = mayContinue(call.body)
-    if (!mayStand && !keepsFrom(call)) return this.#forward(call, { keeps: false, previous: null })
+    if (!mayStand && !keepsFrom(call)) return this.#forward(call, NOT_KEPT)
     const { opened } = file
     if (!mayStand && opened !== null) return this.#kept(call, opened)
     return this.#opened(call, mayStand)
@@ -57,6 +58,9 @@ export class Answering {
     const target = typeof asked.model === 'string' ? dispatch.target(asked.model.trim(), 'responses') : null
     const next = continued(asked, kept.store, target, config.snapshot.svc.server.v1_body_limit_bytes)
     const keeps = keepsFrom(call)
+    if (!keeps && next.own.conversation !== null) {
+      throw malformed('conversation', `is not for requests in private, nor for bodies of more than ${MOST_KEPT_BYTES} bytes: send what was said as input`)
+    }
     if (asked.background === true) return this.#inBackground(call, asked, next, kept)
     const own = keeps ? next.own : { ...next.own, isKept: false }
     return this.#kept(next.body === null ? call : withBody(call, next.body), kept.store, own)
@@ -70,14 +74,15 @@ export class Answering {
       log.error({ error: messageOf(error) }, 'a response is not kept')
       return null
     })
-    return kept === null ? this.#forward(call, { keeps: false, previous: null }) : this.#kept(call, kept.store)
+    return kept === null ? this.#forward(call, NOT_KEPT) : this.#kept(call, kept.store)
   }
 
   #kept (call: Call, store: KeptResponses, own?: OwnPart): typeof handled {
     const { clock } = this.#deps
-    if (own === undefined && saysNo(call.body)) return this.#forward(call, { keeps: false, previous: null })
-    const tap = new Keeper(store, () => clock.now(), () => own ?? ownPart(call.body))
-    return this.#forward(call, { keeps: own?.isKept !== false, previous: own?.previous ?? null }, tap)
+    if (own === undefined && saysNo(call.body)) return this.#forward(call, NOT_KEPT)
+    const [previous, conversation] = [own?.previous ?? null, own?.conversation ?? null]
+    const tap = new Keeper(store, () => clock.now(), conversation !== null, () => own ?? ownPart(call.body))
+    return this.#forward(call, { keeps: own?.isKept !== false, previous, conversation }, tap)
   }
 
   #forward (call: Call, standing: Standing, tap?: Keeper): typeof handled {
@@ -93,7 +98,7 @@ export class Answering {
     const { clock } = this.#deps
     if (asked.stream === true) throw malformed('stream', 'cannot be had together with background: ask for the response until it is complete')
     if (!own.isKept || !keepsFrom(call)) throw malformed('background', 'needs a response that is kept: leave store out, or set it to true')
-    const standing = { keeps: true, previous: own.previous }
+    const standing = { keeps: true, previous: own.previous, conversation: own.conversation }
     const now = clock.now()
     const queued = {
       id: newId('resp'), object: 'response', created_at: Math.floor(now / 1000), status: 'queued', background: true,
@@ -138,7 +143,7 @@ function isYes (header: string | string[] | undefined): boolean {
 
 function ownPart (body: Buffer): OwnPart {
   const { store, input } = bodyObject(body)
-  return { isKept: store !== false, input: inputItems(input), previous: null }
+  return { isKept: store !== false, input: inputItems(input), previous: null, conversation: null }
 }
 
 function withBody (call: Call, body: Buffer): Call {

@@ -21,6 +21,8 @@ export interface Standing {
   readonly keeps: boolean
   /** Id of the response whose items stand in front of its own. */
   readonly previous: string | null
+  /** Id of the conversation whose items do. */
+  readonly conversation: string | null
 }
 
 /** Keys that are said in another way, or mean nothing to an engine. Any other key passes as it is. */
@@ -71,7 +73,7 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
 }
 
 function refuseMembers (asked: Json): void {
-  if (asked.conversation != null) throw untranslatable('conversation', 'a conversation that its maker keeps')
+  if (asked.conversation != null) throw untranslatable('conversation', 'a conversation that is not kept here')
   if (asked.prompt != null) throw untranslatable('prompt', 'a prompt that its maker keeps')
   if (asked.background === true) throw untranslatable('background', 'work in the background')
   if (asked.truncation != null && asked.truncation !== 'disabled') throw untranslatable('truncation', 'leaving out what is too long')
@@ -98,10 +100,11 @@ function reasoning (asked: unknown, slot: NamedSlotConfig | null): object {
 }
 
 /** What a response repeats of its request. */
-export function echoOf (asked: Json, { keeps, previous }: Standing): Record<string, unknown> {
+export function echoOf (asked: Json, { keeps, previous, conversation }: Standing): Record<string, unknown> {
   const { effort = null, summary = null } = isObject(asked.reasoning) ? asked.reasoning : {} as Json
   const text = isObject(asked.text) ? asked.text : {}
   return {
+    ...conversation === null ? {} : { conversation: { id: conversation } },
     instructions: asked.instructions ?? null,
     max_output_tokens: asked.max_output_tokens ?? null,
     max_tool_calls: null,

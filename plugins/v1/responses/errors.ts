@@ -2,6 +2,7 @@ import { defineErrors } from 'svc-gateway/plugin'
 
 export const responsesError = defineErrors('responses', {
   not_found: { status: 404, when: 'no response is kept under this id' },
+  no_conversation: { status: 404, when: 'no conversation is kept under this id, or it has no such item' },
   context_lost: { status: 400, when: 'a response builds on one that was deleted' },
   too_long: { status: 400, when: 'what is kept of a conversation leaves no room for another response' },
   not_background: { status: 400, when: 'a response that was not made in the background is to be cancelled' },

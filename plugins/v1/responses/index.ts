@@ -3,6 +3,7 @@ import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { Answering } from './answering.js'
 import { responsesDialect } from './dialect.js'
 import { BackgroundResponses } from './kept/background.js'
+import { conversationRoutes } from './kept/conversation-routes.js'
 import { responsesError } from './errors.js'
 import { KeptFile } from './kept/kept-file.js'
 import { KeptResponses } from './kept/kept-responses.js'
@@ -50,7 +51,7 @@ export default definePlugin({
       dialect: responsesDialect,
       handler: call => answering.answer(call)
     }))
-    for (const route of keptRoutes(open)) ctx.addRoute(route)
+    for (const route of [...keptRoutes(open), ...conversationRoutes(open, clock)]) ctx.addRoute(route)
     ctx.onStart(() => file.start())
     ctx.onStop(async () => {
       background?.stop()

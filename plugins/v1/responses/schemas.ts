@@ -7,6 +7,9 @@ export const responsesBodySchema = z.looseObject({
   stream: z.boolean().nullish(),
   store: z.boolean().nullish().meta({ description: 'Whether the response is kept; true where nothing is said' }),
   previous_response_id: z.string().nullish().meta({ description: 'A kept response that this one goes on from' }),
+  conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish().meta({
+    description: 'A kept conversation that goes before the request, and takes it and its answer'
+  }),
   background: z.boolean().nullish().meta({ description: 'Answer at once, with a response to be asked for until it is complete; not with `stream`' })
 })
 
@@ -47,3 +50,35 @@ export const itemListSchema = z.strictObject({
 })
 
 export const deletedSchema = z.strictObject({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) })
+
+const metadataSchema = z.record(z.string().max(64), z.string().max(512)).refine(pairs => Object.keys(pairs).length <= 16, 'may have 16 keys at most')
+const itemsSchema = z.array(z.looseObject({})).max(20)
+
+export const conversationBodySchema = z.looseObject({
+  items: itemsSchema.nullish().meta({ description: 'What was said already, at most 20 items' }),
+  metadata: metadataSchema.nullish().meta({ description: 'At most 16 texts of at most 512 characters, by names of at most 64' })
+})
+
+export const conversationUpdateSchema = z.looseObject({ metadata: metadataSchema.nullable() })
+
+export const conversationItemsBodySchema = z.looseObject({ items: itemsSchema.min(1) })
+
+export const conversationParamsSchema = z.strictObject({
+  id: z.string().min(1).max(200).meta({
+    description: 'Id of a conversation', pattern: '^\\S+$', examples: ['conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0']
+  })
+})
+
+export const conversationItemParamsSchema = conversationParamsSchema.extend({
+  item: z.string().min(1).max(200).meta({
+    description: 'Id of an item', pattern: '^\\S+$', examples: ['msg_0f1e2d3c4b5a69788796a5b4c3d2e1f0']
+  })
+})
+
+export const conversationSchema = z.strictObject({
+  id: z.string(), object: z.literal('conversation'), created_at: z.number().meta({ description: 'Epoch seconds' }), metadata: z.record(z.string(), z.string())
+})
+
+export const conversationItemSchema = z.looseObject({ id: z.string(), type: z.string() })
+
+export const deletedConversationSchema = z.strictObject({ id: z.string(), object: z.literal('conversation.deleted'), deleted: z.literal(true) })

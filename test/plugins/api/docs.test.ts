@@ -111,6 +111,13 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   // the engine here answers every request with words
   'POST /api/embed': [502, 'the engine answered with something that is no list of embeddings'],
   'POST /api/embeddings': [502, 'the engine answered with something that is no list of embeddings'],
+  'GET /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.no_conversation'],
+  'POST /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.no_conversation'],
+  'DELETE /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.no_conversation'],
+  'POST /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0/items': [404, 'responses.no_conversation'],
+  'GET /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0/items': [404, 'responses.no_conversation'],
+  'GET /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0/items/msg_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.no_conversation'],
+  'DELETE /v1/conversations/conv_0f1e2d3c4b5a69788796a5b4c3d2e1f0/items/msg_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.no_conversation'],
   'GET /v1/responses/resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.not_found'],
   'DELETE /v1/responses/resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0': [404, 'responses.not_found'],
   'GET /v1/responses/resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0/input_items': [404, 'responses.not_found'],

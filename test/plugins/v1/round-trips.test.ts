@@ -62,7 +62,7 @@ function told<W extends AnswerWriter> (writer: W, stream: Buffer, cuts: readonly
   return writer
 }
 
-const request = chatRequest({ model: 'm', input: 'x' }, null, { keeps: false, previous: null })
+const request = chatRequest({ model: 'm', input: 'x' }, null, { keeps: false, previous: null, conversation: null })
 const streaming = { ...request, stream: true }
 const head = { model: 'm', createdAt: 1 }
 

@@ -85,8 +85,9 @@ export class BackgroundResponses {
       const answer = await this.#dispatch.call(call)
       const said = JSON.parse((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')) as unknown
       if (answer.status !== 200 || !isObject(said)) return failed(queued, refusalIn(said) ?? `the engine answered with status ${answer.status}`)
-      const { id, created_at: at, background, store, previous_response_id: previous } = queued
-      return { ...queued, ...said, id, created_at: at, background, store, previous_response_id: previous }
+      const { id, created_at: at, background, store, previous_response_id: previous, conversation } = queued
+      const inside = conversation === undefined ? {} : { conversation }
+      return { ...queued, ...said, id, created_at: at, background, store, previous_response_id: previous, ...inside }
     } catch (error) {
       if (!isSvcError(error) && !call.signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
       return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is no response')

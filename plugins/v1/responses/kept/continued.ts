@@ -1,5 +1,5 @@
 import { svcError, type DispatchTarget } from 'svc-gateway/plugin'
-import { malformed, stringIn, type Json } from '../../over-chat/ref.js'
+import { isObject, malformed, stringIn, type Json } from '../../over-chat/ref.js'
 import { inputItems, referenceOf, sentItem } from './items.js'
 import type { OwnPart } from './keeper.js'
 import type { KeptResponses } from './kept-responses.js'
@@ -13,12 +13,13 @@ export interface Continued {
 
 /** Whether a request may have to do with kept responses: it is looked at whole only then (`hasToDo`). */
 export function mayContinue (body: Buffer): boolean {
-  return body.includes('"previous_response_id"') || body.includes('"item_reference"') || body.includes('"background"')
+  return body.includes('"previous_response_id"') || body.includes('"item_reference"') || body.includes('"background"') ||
+    body.includes('"conversation"')
 }
 
 /** Whether it has. */
-export function hasToDo ({ previous_response_id: previous, background, input }: Json): boolean {
-  return previous != null || background === true || listOf(input).some(item => referenceOf(item) !== null)
+export function hasToDo ({ previous_response_id: previous, conversation, background, input }: Json): boolean {
+  return previous != null || conversation != null || background === true || listOf(input).some(item => referenceOf(item) !== null)
 }
 
 /**
@@ -29,11 +30,13 @@ export function hasToDo ({ previous_response_id: previous, background, input }: 
  * @throws `validation.invalid`, `request.too_large`, `responses.context_lost`, `responses.too_long`
  */
 export function continued (asked: Json, store: KeptResponses, target: DispatchTarget | null, mostBytes: number): Continued {
-  const { previous_response_id: asks, ...rest } = asked
-  const from = asks == null ? null : stringIn(asks, 'previous_response_id')
-  const context = from === null ? undefined : store.context(from)
+  const { previous_response_id: asks, conversation: inside, ...rest } = asked
+  if (asks != null && inside != null) throw malformed('conversation', 'cannot be had together with previous_response_id: leave one of them out')
+  const key = inside == null ? 'previous_response_id' : 'conversation'
+  const from = inside == null ? asks == null ? null : stringIn(asks, key) : conversationId(inside)
+  const context = from === null ? undefined : contextOf(store, from, key)
   const isSlots = target !== null && target.slot !== null
-  if (from !== null && context === undefined && isSlots) throw unknown('previous_response_id')
+  if (from !== null && context === undefined && isSlots) throw unknown(key)
   const passed = (item: Json): Json[] => sentItem(item, target !== null && target.upstream !== null)
   let left = mostBytes
   const parts = listOf(asked.input).map((item, i) => {
@@ -46,16 +49,30 @@ export function continued (asked: Json, store: KeptResponses, target: DispatchTa
     if (left < 0) throw svcError('request.too_large', `the items that the request refers to have more than the ${mostBytes} bytes that are allowed`)
     return { item: found.item, isKept: true, sent: passed(found.item) }
   })
-  const previous = context === undefined ? null : from
-  const own = { isKept: asked.store !== false, input: inputItems(parts.map(({ item }) => item)), previous }
+  const before = context === undefined ? null : from
+  const [previous, conversation] = inside == null ? [before, null] : [null, before]
+  const own = { isKept: asked.store !== false, input: inputItems(parts.map(({ item }) => item)), previous, conversation }
   if (context === undefined && !parts.some(({ isKept }) => isKept)) return { body: null, own }
   const input = [...(context ?? []).flatMap(passed), ...parts.flatMap(({ sent }) => sent)]
   const body = Buffer.from(JSON.stringify({ ...context === undefined ? asked : rest, input }))
   if (body.length > mostBytes) {
     throw svcError('request.too_large', `with what stands before it the request has ${body.length} bytes, and ${mostBytes} are allowed; start a new conversation`)
   }
-  if (previous !== null) store.assertRoom(previous, body.length)
+  if (before !== null) store.assertRoom(before, body.length)
   return { body, own }
+}
+
+function conversationId (named: unknown): string {
+  return isObject(named) ? stringIn(named.id, 'conversation.id') : stringIn(named, 'conversation')
+}
+
+/** Undefined where nothing of this kind is kept under the id. Throws for a response whose context is that of its conversation. */
+function contextOf (store: KeptResponses, id: string, key: 'previous_response_id' | 'conversation'): readonly Json[] | undefined {
+  const kept = store.get(id)
+  if (kept === undefined || kept.object !== (key === 'conversation' ? 'conversation' : 'response')) return undefined
+  const { conversation } = kept
+  if (isObject(conversation)) throw malformed(key, `is a response of conversation '${String(conversation.id)}': name that as conversation`)
+  return store.context(id)
 }
 
 function listOf (input: unknown): readonly unknown[] {

@@ -10,6 +10,8 @@ export interface OwnPart {
   readonly isKept: boolean
   readonly input: readonly Json[]
   readonly previous: string | null
+  /** Id of a conversation that is kept here and takes what it brought and what is made of it. */
+  readonly conversation: string | null
 }
 
 /**
@@ -19,18 +21,25 @@ export interface OwnPart {
 export class Keeper implements AnswerTap {
   readonly #store: KeptResponses
   readonly #now: () => number
+  readonly #isTurn: boolean
   readonly #own: () => OwnPart
+  #isElsewhere = false
   #reader: AnswerReader | null = null
 
-  /** @param own asked when there is something to keep: most requests need not be read for it */
-  constructor (store: KeptResponses, now: () => number, own: () => OwnPart) {
+  /**
+   * @param isTurn its answer belongs to a conversation, whoever makes it
+   * @param own asked when there is something to keep: most requests need not be read for it
+   */
+  constructor (store: KeptResponses, now: () => number, isTurn: boolean, own: () => OwnPart) {
+    this.#isTurn = isTurn
     this.#store = store
     this.#now = now
     this.#own = own
   }
 
   head ({ status, isEventStream, upstream }: AnswerTapHead): void {
-    if (status === 200 && upstream === null) this.#reader = new AnswerReader(isEventStream)
+    this.#isElsewhere = upstream !== null
+    if (status === 200 && (this.#isTurn || !this.#isElsewhere)) this.#reader = new AnswerReader(isEventStream)
   }
 
   data (chunk: Buffer): void {
@@ -47,10 +56,14 @@ export class Keeper implements AnswerTap {
     const response = this.#reader?.response ?? null
     if (response === null) return
     this.#reader = null
+    const { isKept, input, previous, conversation } = this.#own()
     const { id } = response
-    if (!isUnguessable(id)) return
-    const { isKept, input, previous } = this.#own()
-    if (!isKept) return
-    this.#store.add({ id, previous, input, response: { ...response, store: true, previous_response_id: previous } }, this.#now())
+    const now = this.#now()
+    if (isKept && !this.#isElsewhere && isUnguessable(id)) {
+      const inside = conversation === null ? {} : { conversation: { id: conversation } }
+      const kept = { ...response, store: true, previous_response_id: previous, ...inside }
+      if (this.#store.add({ id, previous, input, conversation, response: kept }, now)) return
+    }
+    if (conversation !== null) this.#store.appendTurn(conversation, input, response, now)
   }
 }

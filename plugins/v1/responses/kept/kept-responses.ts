@@ -2,6 +2,7 @@ import { messageOf, openSqlFile, type SqlFile } from 'svc-gateway/plugin'
 import { isObject, type Json } from '../../over-chat/ref.js'
 import { isUnguessable } from '../ids.js'
 import { responsesError } from '../errors.js'
+import { apart, isComplete, parsed, sizeOf, turnOf, written, type WrittenItem } from './written-items.js'
 
 const FORM = `
 CREATE TABLE threads (
@@ -46,6 +47,8 @@ export interface NewResponse {
   readonly response: Json
   /** It is still being made. */
   readonly isOpen?: boolean
+  /** Id of the conversation that it becomes a part of once it is complete. */
+  readonly conversation?: string | null
 }
 
 interface Row {
@@ -85,9 +88,10 @@ export class KeptResponses {
   }
 
   /** On the disk when it returns. False for an id that is taken. @param now epoch milliseconds */
-  add ({ id, previous, input, response, isOpen = false }: NewResponse, now: number): boolean {
+  add ({ id, previous, input, response, isOpen = false, conversation = null }: NewResponse, now: number): boolean {
     return this.#change(() => {
       if (this.#row(id) !== undefined) return false
+      if (conversation !== null && !isOpen) this.#append(conversation, turnOf(input, response), now)
       const { text, output } = apart(response)
       const items = [...written(input, 0), ...written(output, 1)]
       const bytes = sizeOf(text, items)
@@ -108,6 +112,51 @@ export class KeptResponses {
     })
   }
 
+  /** Adds items to a conversation, in one go. False where there is no such conversation. @param now epoch milliseconds */
+  append (conversation: string, items: readonly Json[], now: number): boolean {
+    return this.#change(() => this.#append(conversation, written(items, 0), now))
+  }
+
+  /** As `append`, for what a response brought that is not kept itself. */
+  appendTurn (conversation: string, input: readonly Json[], response: Json, now: number): void {
+    this.#change(() => this.#append(conversation, turnOf(input, response), now))
+  }
+
+  /** Puts what is said of a conversation in place of what was. */
+  describe (conversation: string, said: Json): void {
+    this.#change(() => {
+      const row = this.#row(conversation)
+      if (row === undefined) return
+      const text = JSON.stringify(said)
+      const more = Buffer.byteLength(text) - Buffer.byteLength(row.response)
+      this.#file.run('UPDATE responses SET response = ? WHERE seq = ?', [text, row.seq])
+      this.#grown(row, more)
+    })
+  }
+
+  /** One item of a conversation or response, by its id. */
+  item (of: string, id: string): Json | undefined {
+    const found = this.#file.get<{ item: string }>(
+      'SELECT item FROM items JOIN responses ON seq = items.response WHERE responses.id = ? AND items.id = ? LIMIT 1', [of, id]
+    )
+    return found === undefined ? undefined : parsed(found.item)
+  }
+
+  /** False where the conversation has no such item. */
+  deleteItem (conversation: string, id: string): boolean {
+    return this.#change(() => {
+      const row = this.#row(conversation)
+      const found = row === undefined ? undefined : this.#file.get<{ place: number, item: string }>(
+        'SELECT place, item FROM items WHERE response = ? AND id = ? LIMIT 1', [row.seq, id]
+      )
+      if (row === undefined || found === undefined) return false
+      const bytes = Buffer.byteLength(found.item)
+      this.#file.run('DELETE FROM items WHERE response = ? AND place = ?', [row.seq, found.place])
+      this.#grown(row, -bytes)
+      return true
+    })
+  }
+
   /** What came of one that was still being made; nothing happens where it was deleted or is over. */
   finish (id: string, response: Json): void {
     this.#change(() => {
@@ -121,6 +170,11 @@ export class KeptResponses {
       this.#file.run('UPDATE responses SET is_open = 0, response = ?, bytes = bytes + ? WHERE seq = ?', [text, more, row.seq])
       this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [more, row.thread])
       this.#add(more, 0)
+      const { conversation } = response
+      if (!isObject(conversation) || typeof conversation.id !== 'string' || !isComplete(response)) return
+      const input = this.#file.all<{ item: string }>('SELECT item FROM items WHERE response = ? AND is_output = 0 ORDER BY place', [row.seq])
+      const { used } = this.#file.get<{ used: number }>('SELECT used FROM threads WHERE thread = ?', [row.thread])!
+      this.#append(conversation.id, turnOf(input.map(({ item }) => parsed(item)), response), used)
     })
   }
 
@@ -228,6 +282,23 @@ export class KeptResponses {
     )!
   }
 
+  #append (conversation: string, items: readonly WrittenItem[], now: number): boolean {
+    const row = this.#row(conversation)
+    if (row === undefined) return false
+    const { next } = this.#file.get<{ next: number }>('SELECT COALESCE(MAX(place) + 1, 0) AS next FROM items WHERE response = ?', [row.seq])!
+    this.#addItems(row.seq, next, items)
+    this.#file.run('UPDATE threads SET used = MAX(used, ?) WHERE thread = ?', [now, row.thread])
+    this.#grown(row, sizeOf('', items))
+    this.#makeRoom(row.thread)
+    return true
+  }
+
+  #grown ({ seq, thread }: Row, bytes: number): void {
+    this.#file.run('UPDATE responses SET bytes = bytes + ? WHERE seq = ?', [bytes, seq])
+    this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [bytes, thread])
+    this.#add(bytes, 0)
+  }
+
   #addItems (response: number, from: number, items: readonly WrittenItem[]): void {
     for (const [i, { id, text, isOutput }] of items.entries()) {
       this.#file.run('INSERT INTO items (response, place, id, is_output, item) VALUES (?, ?, ?, ?, ?)', [response, from + i, id, isOutput, text])
@@ -237,28 +308,4 @@ export class KeptResponses {
   #row (id: string): Row | undefined {
     return this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ?', [id])
   }
-}
-
-interface WrittenItem {
-  readonly id: string
-  readonly text: string
-  readonly isOutput: 0 | 1
-}
-
-function written (items: readonly Json[], isOutput: 0 | 1): readonly WrittenItem[] {
-  return items.map(item => ({ id: String(item.id), text: JSON.stringify(item), isOutput }))
-}
-
-function sizeOf (response: string, items: readonly WrittenItem[]): number {
-  return items.reduce((bytes, { text }) => bytes + Buffer.byteLength(text), Buffer.byteLength(response))
-}
-
-/** A response without its output, which is kept item by item. */
-function apart (response: Json): { readonly text: string, readonly output: readonly Json[] } {
-  const output = Array.isArray(response.output) ? response.output.filter(isObject) : []
-  return { text: JSON.stringify({ ...response, output: [] }), output }
-}
-
-function parsed (text: string): Json {
-  return JSON.parse(text) as Json
 }

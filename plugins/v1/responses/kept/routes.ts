@@ -20,7 +20,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
   const found = async (id: string): Promise<Kept & { readonly response: Json }> => {
     const kept = await open()
     const response = kept.store.get(id)
-    if (response === undefined) throw notFound(id)
+    if (response?.object !== 'response') throw notFound(id)
     return { ...kept, response: kept.background.standing(response) }
   }
   return [
@@ -40,7 +40,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       schema: { params: responseParamsSchema, response: deletedSchema },
       dialect: responsesDialect,
       handler: async ({ params: { id } }) => {
-        const { store, background } = await open()
+        const { store, background } = await found(id)
         background.cancel(id)
         if (!store.delete(id)) throw notFound(id)
         return { id, object: 'response' as const, deleted: true as const }
@@ -71,8 +71,8 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
   ]
 }
 
-/** Read as far as the page goes. Throws `validation.invalid` for an `after` that the list does not have. */
-function page (items: Iterable<Json>, limit: number, after: string | undefined): object {
+/** A page of a list, which is read up to its end. Throws `validation.invalid` for an `after` that the list does not have. */
+export function page (items: Iterable<Json>, limit: number, after: string | undefined): object {
   const data: Json[] = []
   let isBehind = after === undefined
   for (const item of items) {

@@ -30,7 +30,7 @@ t.test('what is kept is bounded', async t => {
     t.strictSame([...store.items('c4', 'asc', true)].length, 8, 'a conversation is never cut to make room for itself')
   })
 
-  t.test('in bytes', async t => {
+  t.test('in bytes: the oldest conversations go until the newest fit', async t => {
     const store = await open({ days: 30, responses: 1e6, bytes: 20_000 })
     t.teardown(() => store.close())
     for (let n = 0; n < 30; n++) store.add(fresh(`r${n}`, null, 'x'.repeat(1000)), n)
