@@ -7,10 +7,10 @@ import { rankGguf } from '../plugins/providers/llm-server/rank-gguf.js'
 import { facts, questions } from '../plugins/providers/llm-server/support.js'
 
 /** What a model that can do nothing else says: it wants two texts compared, whatever it is asked. */
-const callForTool = '<tool_call> {"name": "embed_text", "arguments": {"input": ["one", "two"]}} </tool_call>'
+export const callForTool = '<tool_call> {"name": "embed_text", "arguments": {"input": ["one", "two"]}} </tool_call>'
 
 /** Calls and their results as one family of models writes them, which llama-server reads back. */
-const toolTemplate = `{%- if tools %}<|system|>You may call functions. Their signatures are within <tools></tools>:
+export const toolTemplate = `{%- if tools %}<|system|>You may call functions. Their signatures are within <tools></tools>:
 <tools>{% for tool in tools %}
 {{ tool | tojson }}{% endfor %}
 </tools>

@@ -1,0 +1,122 @@
+import type Anthropic from '@anthropic-ai/sdk'
+import type OpenAI from 'openai'
+import type { Test } from 'tap'
+import { demoSentence } from '../../plugins/services/demo/sentence.js'
+import { anthropic, openai } from './text-surfaces.js'
+
+/** What one way to ask ends up with: text, or a call as `name(arguments)`. */
+type Ask = (tools: boolean) => Promise<string>
+
+interface Dialect {
+  readonly plain: Ask
+  readonly streamed: Ask
+  /** Legacy completions know none. */
+  readonly tools: boolean
+}
+
+const parameters = { type: 'object' as const, properties: { input: { type: 'array', items: { type: 'string' } } } }
+const messages = [{ role: 'user' as const, content: 'Who are you?' }]
+const called = (name: string, args: unknown): string => `${name}(${JSON.stringify(args)})`
+
+type Json = Record<string, unknown>
+
+/** Every dialect at one gateway: `agent` says the sentence, `caller` calls the tool that it is given. */
+function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
+  const [client, claude] = [openai(url), anthropic(url)]
+  const model = (tools: boolean): string => tools ? 'caller' : 'agent'
+  const post = async (path: string, body: object): Promise<string> => {
+    const response = await fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+    if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+    return response.text()
+  }
+  const chat = (tools: boolean): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
+    model: model(tools), messages, temperature: 0, ...tools ? { tools: [{ type: 'function' as const, function: { name: 'embed_text', parameters } }] } : {}
+  })
+  const spoken = ({ choices: [choice] }: OpenAI.ChatCompletion): string => {
+    const call = choice!.message.tool_calls?.[0] as OpenAI.ChatCompletionMessageFunctionToolCall | undefined
+    return call === undefined ? choice!.message.content! : called(call.function.name, JSON.parse(call.function.arguments))
+  }
+  const response = (tools: boolean): OpenAI.Responses.ResponseCreateParamsNonStreaming => ({
+    model: model(tools), input: 'Who are you?', temperature: 0,
+    ...tools ? { tools: [{ type: 'function' as const, name: 'embed_text', parameters, strict: false }] } : {}
+  })
+  const answered = ({ output, output_text: text }: OpenAI.Responses.Response): string => {
+    const call = output.find(item => item.type === 'function_call')
+    return call === undefined ? text : called(call.name, JSON.parse(call.arguments))
+  }
+  const message = (tools: boolean): Anthropic.MessageCreateParamsNonStreaming => ({
+    model: model(tools), max_tokens: 200, messages, ...tools ? { tools: [{ name: 'embed_text', input_schema: parameters }] } : {}
+  })
+  const told = (content: ReadonlyArray<{ readonly type: string }>): string => {
+    const call = content.find(block => block.type === 'tool_use') as { name: string, input: unknown } | undefined
+    return call === undefined ? content.map(block => 'text' in block ? block.text : '').join('') : called(call.name, call.input)
+  }
+  const ollama = (tools: boolean): object => ({
+    model: model(tools), messages, options: { temperature: 0 }, ...tools ? { tools: [{ type: 'function', function: { name: 'embed_text', parameters } }] } : {}
+  })
+  interface OllamaCall { readonly function: { readonly name: string, readonly arguments: unknown } }
+  interface Line { readonly message: { readonly content: string, readonly tool_calls?: readonly OllamaCall[] } }
+  const linesSaid = (lines: readonly Line[]): string => {
+    const call = lines.flatMap(({ message }) => message.tool_calls ?? [])[0]
+    return call === undefined ? lines.map(line => line.message.content).join('') : called(call.function.name, call.function.arguments)
+  }
+  const gemini = (tools: boolean): object => ({
+    contents: [{ role: 'user', parts: [{ text: 'Who are you?' }] }], generationConfig: { temperature: 0 },
+    ...tools ? { tools: [{ functionDeclarations: [{ name: 'embed_text', parameters }] }] } : {}
+  })
+  interface Candidates { readonly candidates: ReadonlyArray<{ readonly content?: { readonly parts?: readonly Json[] } }> }
+  const partsSaid = (answers: readonly Candidates[]): string => {
+    const parts = answers.flatMap(({ candidates }) => candidates[0]?.content?.parts ?? [])
+    const call = parts.map(part => part.functionCall as { name: string, args: unknown } | undefined).find(one => one !== undefined)
+    return call === undefined ? parts.map(part => part.text ?? '').join('') : called(call.name, call.args)
+  }
+  return {
+    'chat completions': {
+      plain: async tools => spoken(await client.chat.completions.create(chat(tools))),
+      streamed: async tools => spoken(await client.chat.completions.stream({ ...chat(tools), stream: true }).finalChatCompletion()),
+      tools: true
+    },
+    'completions': {
+      plain: async () => (await client.completions.create({ model: 'agent', prompt: 'Once' })).choices[0]!.text,
+      streamed: async () => {
+        let text = ''
+        const chunks = await client.completions.create({ model: 'agent', prompt: 'Once', stream: true })
+        for await (const chunk of chunks) text += chunk.choices[0]?.text ?? ''
+        return text
+      },
+      tools: false
+    },
+    'responses': {
+      plain: async tools => answered(await client.responses.create(response(tools))),
+      streamed: async tools => answered(await client.responses.stream({ ...response(tools), stream: true }).finalResponse()),
+      tools: true
+    },
+    'messages': {
+      plain: async tools => told((await claude.messages.create(message(tools))).content),
+      streamed: async tools => told((await claude.messages.stream(message(tools)).finalMessage()).content),
+      tools: true
+    },
+    'Ollama': {
+      plain: async tools => linesSaid([JSON.parse(await post('/api/chat', { ...ollama(tools), stream: false })) as Line]),
+      streamed: async tools => linesSaid((await post('/api/chat', ollama(tools))).trimEnd().split('\n').map(line => JSON.parse(line) as Line)),
+      tools: true
+    },
+    'Gemini': {
+      plain: async tools => partsSaid([JSON.parse(await post(`/v1beta/models/${model(tools)}:generateContent`, gemini(tools))) as Candidates]),
+      streamed: async tools => partsSaid((await post(`/v1beta/models/${model(tools)}:streamGenerateContent?alt=sse`, gemini(tools))).split('\n')
+        .filter(line => line.startsWith('data: ')).map(line => JSON.parse(line.slice('data: '.length)) as Candidates)),
+      tools: true
+    }
+  }
+}
+
+/** One column of the table of dialects and engines: each is asked whole and as a stream, for words and for a call. */
+export async function speaksEveryDialect (t: Test, url: string): Promise<void> {
+  const call = called('embed_text', { input: ['one', 'two'] })
+  for (const [name, dialect] of Object.entries(dialectsAt(url))) {
+    for (const form of ['plain', 'streamed'] as const) {
+      t.equal(await dialect[form](false), demoSentence, `${name}, ${form}`)
+      if (dialect.tools) t.equal(await dialect[form](true), call, `${name}, ${form}, with a tool`)
+    }
+  }
+}
