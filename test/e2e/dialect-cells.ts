@@ -64,16 +64,20 @@ function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
     contents: [{ role: 'user', parts: [{ text: 'Who are you?' }] }], generationConfig: { temperature: 0 },
     ...tools ? { tools: [{ functionDeclarations: [{ name: 'embed_text', parameters }] }] } : {}
   })
-  interface Candidates { readonly candidates: ReadonlyArray<{ readonly content?: { readonly parts?: readonly Json[] } }> }
+  interface Called { readonly name: string, readonly args: unknown }
+  interface Candidates {
+    readonly candidates: ReadonlyArray<{ readonly content?: { readonly parts?: readonly Json[] } }>
+  }
   const partsSaid = (answers: readonly Candidates[]): string => {
     const parts = answers.flatMap(({ candidates }) => candidates[0]?.content?.parts ?? [])
-    const call = parts.map(part => part.functionCall as { name: string, args: unknown } | undefined).find(one => one !== undefined)
+    const call = parts.map(part => part.functionCall as Called | undefined).find(Boolean)
     return call === undefined ? parts.map(part => part.text ?? '').join('') : called(call.name, call.args)
   }
   return {
     'chat completions': {
       plain: async tools => spoken(await client.chat.completions.create(chat(tools))),
-      streamed: async tools => spoken(await client.chat.completions.stream({ ...chat(tools), stream: true }).finalChatCompletion()),
+      streamed: async tools =>
+        spoken(await client.chat.completions.stream({ ...chat(tools), stream: true }).finalChatCompletion()),
       tools: true
     },
     'completions': {

@@ -15,6 +15,12 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   await t.test('a model that calls tools calls that of a client', t => callsTools(t, gateway.url))
   await t.test('a model that calls tools is led through a loop of them', t => usesTools(t, gateway.url))
   await t.test('every dialect gets words and calls, whole and streamed', t => speaksEveryDialect(t, gateway.url))
+  await t.test('the list of models tells what its slots can do', async t => {
+    interface Row { readonly id: string, readonly capabilities?: readonly string[] }
+    const { data } = await openai(gateway.url).models.list() as unknown as { data: readonly Row[] }
+    const able = new Map(data.map(({ id, capabilities }) => [id, capabilities]))
+    t.strictSame([able.get('caller'), able.get('agent')], [['chat', 'tools', 'json_schema'], ['chat', 'json_schema']])
+  })
   await t.test('a client completes a text', t => completes(t, gateway.url))
   await t.test('a client finds by meaning with embeddings', t => recalls(t, gateway.url))
   await t.test('a client has documents put in order', t => reranks(t, gateway.url))

@@ -8,13 +8,17 @@ const PROJECTOR_ENV = /^LLAMA_ARG_MMPROJ/
 /**
  * What a slot of llama.cpp can do. Tools go through any chat template, so one that does not know them proves nothing; images
  * and sound need a projector, without which the server refuses them. Pure.
+ *
+ * @param embedded nothing but the embedded engine can run it, which takes neither images nor sound
  */
-export function abilities ({ slot, model, profile, mmprojPath }: AbilityInput): SlotAbilities {
+export function abilities ({ slot, model, profile, mmprojPath }: AbilityInput, embedded: boolean): SlotAbilities {
   if (slot.type !== 'llm') return {}
   return {
     json_schema: true,
     ...model?.metadata.tool_calling === true ? { tools: true } : {},
-    ...mmprojPath === null ? isBlind({ slot, model, profile }) ? { vision: false, audio: false } : {} : { vision: true }
+    ...embedded || (mmprojPath === null && isBlind({ slot, model, profile }))
+      ? { vision: false, audio: false }
+      : mmprojPath === null ? {} : { vision: true }
   }
 }
 

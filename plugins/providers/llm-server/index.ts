@@ -10,7 +10,7 @@ import { facts } from './facts.js'
 import { mistakenFailure } from './engine-refusals.js'
 import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
-import { containerSpec, engineChoices, processCandidates } from './launch.js'
+import { containerSpec, engineChoices, isEmbeddedAlone, processCandidates } from './launch.js'
 import { libraryIn } from './ref.js'
 import { responseEvents } from './response-events.js'
 import { responseRequest } from './response-request.js'
@@ -66,7 +66,10 @@ export default definePlugin({
         // counting needs the tokenizer alone
         'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
       },
-      abilities,
+      abilities: input => {
+        const { driver } = ctx.services.config.snapshot.svc.runtime
+        return abilities(input, isEmbeddedAlone(input.slot, ctx.config, driver))
+      },
       lightPaths: ['/tokenize', '/detokenize', '/apply-template', '/props', '/lora-adapters', '/v1/messages/count_tokens'],
       // 200 serves, 503 loads: the kernel's default verdict
       health: { path: '/health' },

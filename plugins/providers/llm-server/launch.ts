@@ -1,4 +1,4 @@
-import { svcError, type LaunchSpecInput, type ProcessCandidate, type ProviderContainerSpec } from 'svc-gateway/plugin'
+import { svcError, type AbilityInput, type LaunchSpecInput, type ProcessCandidate, type ProviderContainerSpec } from 'svc-gateway/plugin'
 import { buildFor, buildIn, EMBEDDED, gpuOfDevice, libraryIn } from './ref.js'
 
 export const engineChoices = ['auto', 'binary', 'embedded'] as const
@@ -33,6 +33,15 @@ export function processCandidates (input: LaunchSpecInput, choice: EngineChoice,
   if (choice.prefer === 'binary') return binaries
   const inProcess = embeddedCandidates(input, embedded)
   return choice.prefer === 'embedded' && inProcess.length > 0 ? inProcess : [...binaries, ...inProcess]
+}
+
+/** Whether a slot is one that the embedded engine runs for certain, if anything does. Pure. */
+export function isEmbeddedAlone (
+  { runtime, device }: Pick<AbilityInput['slot'], 'runtime' | 'device'>, { prefer }: Pick<EngineChoice, 'prefer'>, driver: string
+): boolean {
+  if (prefer !== 'embedded' || (runtime ?? driver) !== 'process' || device === undefined) return false
+  const gpu = gpuOfDevice(device)
+  return gpu !== undefined && buildFor(process.platform, process.arch, gpu) !== null
 }
 
 /** Next to the gateway there is only what computes on the CPU; what was installed for this machine may use its GPU. */

@@ -43,9 +43,9 @@ t.test('every command line begins with model, port and context size', async t =>
 })
 
 t.test('a slot without a projector takes no images, unless one may come from elsewhere', async t => {
-  const of = (wish: LaunchWish): unknown => {
+  const of = (wish: LaunchWish, embedded = false): unknown => {
     const { slot, model, profile, mmprojPath } = launchInput(wish)
-    return abilities({ slot, model, modelId: model?.id ?? null, profile, mmprojPath })
+    return abilities({ slot, model, modelId: model?.id ?? null, profile, mmprojPath }, embedded)
   }
   const schema = { json_schema: true }
   const blind = { ...schema, vision: false, audio: false }
@@ -65,6 +65,7 @@ t.test('a slot without a projector takes no images, unless one may come from els
     ['vectors', { slot: { type: 'embedding' } }, {}]
   ]
   for (const [what, wish, expected] of table) t.strictSame(of(wish), expected, what)
+  t.strictSame(of({ mmprojPath: '/p.gguf' }, true), blind, 'a projector, which the embedded engine does not load')
 })
 
 t.test('each value in its segment', async t => {

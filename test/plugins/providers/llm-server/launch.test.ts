@@ -6,7 +6,7 @@ import { providerConformance } from '../../../../kernel/testing/provider-conform
 import { locateEmbeddedEngine } from '../../../../plugins/providers/llm-server/embedded-engine.js'
 import { engineMetrics, loadedModel, parseMetrics } from '../../../../plugins/providers/llm-server/engine-status.js'
 import plugin from '../../../../plugins/providers/llm-server/index.js'
-import { containerSpec, processCandidates, type EngineChoice } from '../../../../plugins/providers/llm-server/launch.js'
+import { containerSpec, isEmbeddedAlone, processCandidates, type EngineChoice } from '../../../../plugins/providers/llm-server/launch.js'
 import { buildFor, libraryIn } from '../../../../plugins/providers/llm-server/ref.js'
 import { launchInput, registeredProvider, type LaunchWish } from './support.js'
 
@@ -41,6 +41,17 @@ t.test('ways to run without a container', async t => {
   t.same(own, { ...common, env: {}, requiresFiles: ['/e/main.js', '/n/index.js'] })
   const entry = '/s/engines/embedded/node_modules/node-llama-cpp/dist/index.js'
   t.match(installed, { ...common, env: { SVC_EMBEDDED_LIBRARY: entry }, requiresFiles: ['/e/main.js', entry, /@node-llama-cpp\/\S+\/package\.json$/] })
+})
+
+t.test('that nothing but the embedded engine runs a slot is said where it is certain', async t => {
+  const only = { prefer: 'embedded' } as const
+  t.equal(isEmbeddedAlone({ runtime: null, device: 'cpu' }, only, 'process'), true)
+  t.equal(isEmbeddedAlone({ runtime: 'process', device: 'cpu' }, only, 'auto'), true)
+  t.equal(isEmbeddedAlone({ runtime: null, device: 'cpu' }, only, 'auto'), false, 'a container where there is an engine for them')
+  t.equal(isEmbeddedAlone({ runtime: 'docker', device: 'cpu' }, only, 'process'), false)
+  t.equal(isEmbeddedAlone({ runtime: null, device: 'gpu-rocm' }, only, 'process'), false)
+  t.equal(isEmbeddedAlone({ runtime: null, device: undefined }, only, 'process'), false)
+  t.equal(isEmbeddedAlone({ runtime: 'process', device: 'cpu' }, { prefer: 'auto' }, 'process'), false, 'there may be a llama-server')
 })
 
 t.test('a GPU slot needs the GPU build of the library', async t => {

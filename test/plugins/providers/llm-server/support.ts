@@ -202,7 +202,7 @@ export function registeredProvider (config: EngineChoice = { prefer: 'auto' }): 
   let found: EngineProvider | undefined
   const ignore = (): void => undefined
   const addProvider = (provider: EngineProvider): void => { found = provider }
-  void plugin.register({ config, services: { config: { paths: { state: '/state' } } }, addProvider, addSetting: ignore, addHealth: ignore } as never)
+  void plugin.register({ config, services: { config: { paths: { state: '/state' }, snapshot: { svc: { runtime: { driver: 'auto' } } } } }, addProvider, addSetting: ignore, addHealth: ignore } as never)
   return found!
 }
 
