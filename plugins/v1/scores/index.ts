@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { cohereDialect } from './dialect.js'
 import { json, rerank } from './reranked.js'
 import { rankAnswerSchema, rankBodySchema, scoreAnswerSchema, scoreBodySchema } from './schemas.js'
 import { scoresOverRerank } from './score.js'
@@ -20,10 +21,11 @@ export default definePlugin({
       summary: 'Documents in the order in which they answer a query, in Cohere\'s words',
       schema: { body: rankBodySchema, response: rankAnswerSchema },
       example: { model: 'rerank', query: 'What is a panda?', documents: ['A bear', 'A city'], top_n: 1 },
+      dialect: cohereDialect,
       handler: call => {
         const { model, query, documents, top_n: top = null } = call.body
         const { requestId, request: { headers: origin } } = call
-        return dispatch.compose(call, { surface: 'rerank', model, stream: false }, async signal => {
+        return dispatch.compose(call, { surface: 'rerank', model, stream: false, dialect: cohereDialect }, async signal => {
           const question = { ...call.body, model, query, documents, top_n: top ?? undefined }
           const answer = await rerank(dispatch, question, { requestId, origin, signal })
           if ('refused' in answer) return answer.refused

@@ -201,12 +201,19 @@ t.test('ranks in Cohere\'s shape, and scores of pairs on a reranker', async t =>
     ['/v2/rerank', { query: 'q' }, 'documents'], ['/v2/rerank', { query: 'q', documents: [] }, 'documents'], ['/v2/rerank', { query: 'q', documents: ['a'], top_n: 0 }, 'top_n']
   ] as const) {
     const refused = await post(path, { model: 'rank', ...body })
-    t.match([refused.status, refused.json], [400, { error: { code: 'validation.invalid', param } }], `${path} ${param}`)
+    const told = path === '/v2/rerank'
+      ? { id: /^req-/, code: 'validation.invalid', message: new RegExp(param) }
+      : { error: { code: 'validation.invalid', param } }
+    t.match([refused.status, refused.json], [400, told], `${path} ${param}`)
   }
   upstream.play(json({ results: [{ index: 1, relevance_score: -3 }] }))
   t.match((await post('/v1/score', { model: 'up/far', text_1: 'a', text_2: ['b', 'c'] })).json, { error: { code: 'dispatch.upstream_failed' } }, 'one that leaves something out')
   upstream.play(json({ results: [{ index: 7, relevance_score: 1 }] }))
-  t.match((await post('/v2/rerank', { model: 'up/far', query: 'q', documents: ['a'] })).json, { error: { code: 'dispatch.upstream_failed' } }, 'a place that is none')
+  t.match((await post('/v2/rerank', { model: 'up/far', query: 'q', documents: ['a'] })).json, { code: 'dispatch.upstream_failed', message: String }, 'a place that is none')
+  upstream.play({ status: 422, headers: { 'content-type': 'application/json' }, chunks: ['{"error":{"message":"too long"}}'] })
+  const worded = await post('/v2/rerank', { model: 'up/far', query: 'q', documents: ['a'] })
+  t.match([worded.status, worded.json], [422, { message: 'too long' }], 'an upstream\'s refusal in Cohere\'s shape')
+  t.match((await post('/v2/rerank', { model: 'nobody', query: 'q', documents: ['a'] })).json, { id: /^req-/, message: /nobody/, code: /^model\./ })
 })
 
 t.test('harmful texts: an upstream\'s word, a guard model\'s, and a refusal that says what to add', async t => {
