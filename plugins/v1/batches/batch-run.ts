@@ -38,7 +38,8 @@ const surfaces: Readonly<Record<BatchEndpoint, readonly SurfaceName[]>> = {
 
 const MOST_RESULT_BYTES = 2 * 1024 ** 3
 const ROWS_AT_ONCE = 500
-const LONGEST_TIMER_MS = 2 ** 30
+/** A clock that jumps is noticed by then. */
+const LONGEST_TIMER_MS = 60_000
 
 /**
  * One batch from where it stands to its end. Can be ended at any moment, by a crash too: what is in the record and in the results

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { copyFile, link, mkdir, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { messageOf, pause, type Logger, type PluginTable } from 'svc-gateway/plugin'
+import { messageOf, pause, type Logger, type PluginTable, type Timer } from 'svc-gateway/plugin'
 import { BatchRun, type BatchPaths, type RunDeps } from './batch-run.js'
 import type { StoredFile } from '../files/ref.js'
 import { batchesError } from './errors.js'
@@ -22,6 +22,8 @@ const MONTH_S = 30 * 86_400
 const HOUR_S = 3600
 /** After a failure of the gateway's own, such as a full disk. */
 const AGAIN_MS = 30_000
+/** So often it is looked whether one that waits has expired. */
+const LOOK_MS = 60_000
 
 /** The batches of this gateway: the newest thousand, and those that are worked on. */
 export class Batches {
@@ -33,6 +35,7 @@ export class Batches {
   readonly #stop = new AbortController()
   /** Those whose bytes are not there yet. */
   #making = 0
+  #look: Timer | null = null
 
   constructor (deps: BatchesDeps) {
     this.#deps = deps
@@ -54,6 +57,7 @@ export class Batches {
   /** Ends when nothing of them runs any more; they go on with the next start. */
   async stop (): Promise<void> {
     this.#stop.abort(new Error('the gateway stops'))
+    this.#look?.cancel()
     await Promise.allSettled(this.#working)
   }
 
@@ -146,17 +150,24 @@ export class Batches {
   }
 
   #startNext (): void {
+    let waiting = 0
     for (const record of this.#open()) {
       if (this.#stop.signal.aborted) return
-      // a cancelled one asks nothing, so it waits for no turn
-      const waits = this.#runs.size >= this.#deps.active && record.cancellingAt === null
-      if (waits || this.#runs.has(record.id)) continue
+      // a cancelled one asks nothing, and neither does an expired one, so they wait for no turn
+      const asks = record.cancellingAt === null && record.expiresAt * 1000 > this.#deps.clock.now()
+      if (this.#runs.has(record.id)) continue
+      if (asks && this.#runs.size >= this.#deps.active) {
+        waiting++
+        continue
+      }
       const tell = (change: Partial<BatchRecord>, isKept: boolean): void => this.#keep(record.id, change, isKept)
       const run = new BatchRun(this.#deps, record, this.#paths(record), tell, this.#stop.signal)
       this.#runs.set(record.id, run)
       const work = this.#work(record.id, run).finally(() => { this.#working.delete(work) })
       this.#working.add(work)
     }
+    this.#look?.cancel()
+    this.#look = waiting === 0 ? null : this.#deps.clock.setTimer(LOOK_MS, () => this.#startNext())
   }
 
   async #work (id: string, run: BatchRun): Promise<void> {

@@ -13,7 +13,8 @@ import { uploadedFile } from './upload.js'
 
 const configSchema = z.strictObject({
   max_files: z.int().min(1).max(5000).default(1000).meta({ description: 'Files that are kept' }),
-  max_bytes: z.int().min(1024 * 1024).default(2 * 1024 ** 3).meta({ description: 'Bytes that they may have together' })
+  max_bytes: z.int().min(1024 * 1024).default(2 * 1024 ** 3).meta({ description: 'Bytes that they may have together' }),
+  max_made_bytes: z.int().min(1024 * 1024).default(8 * 1024 ** 3).meta({ description: 'Bytes of what batches made; the oldest give way' })
 })
 
 /** `/v1/files`: what batches are made of, and what they made. See README.md. */
@@ -26,9 +27,9 @@ export default definePlugin({
   provides: [fileStoreRef],
   configSchema,
   register (ctx) {
-    const { max_files: files, max_bytes: bytes } = ctx.config
+    const { max_files: files, max_bytes: bytes, max_made_bytes: madeBytes } = ctx.config
     const { clock } = ctx.services
-    const store = new Store({ folder: join(ctx.stateDir, 'files'), table: ctx.table, clock, limits: { files, bytes }, log: ctx.log })
+    const store = new Store({ folder: join(ctx.stateDir, 'files'), table: ctx.table, clock, limits: { files, bytes, madeBytes }, log: ctx.log })
     ctx.provide(fileStoreRef, store)
     ctx.onStart(() => store.load(ctx.signal))
     ctx.addHealth(() => ({ ...store.size }))

@@ -8,6 +8,8 @@ import type { FileStore, MadeFile, StoredFile } from './ref.js'
 export interface StoreLimits {
   readonly files: number
   readonly bytes: number
+  /** What was made, which the others do not bound. */
+  readonly madeBytes: number
 }
 
 export interface StoreDeps {
@@ -28,6 +30,8 @@ export interface NewFile {
 
 const SWEEP_MS = 15 * 60_000
 const PRIVATE = 0o600
+/** What clients upload; everything else was made. */
+const UPLOADED = 'batch'
 /** Files that were made, of one purpose: the oldest give way. */
 const MOST_MADE = 4000
 
@@ -106,9 +110,8 @@ export class Store implements FileStore {
     return this.#line.run(async () => {
       const known = this.#files.get(id)
       if (known !== undefined) return known
-      const made = [...this.#files.values()].filter(file => file.purpose === words.purpose)
-      for (const oldest of made.slice(0, Math.max(0, made.length - MOST_MADE + 1))) await this.#drop(oldest)
       const { size } = await stat(path)
+      await this.#makeRoom(words.purpose, size)
       // under both names until it is in the table: what is in the folder alone is cleared up at the start
       const own = join(this.#deps.folder, id)
       await this.#unlink(id) // what a failure left
@@ -123,9 +126,24 @@ export class Store implements FileStore {
     return this.#line.run(async () => await this.#drop(this.get(id)))
   }
 
+  /** For a file that was made: the oldest ones give way. */
+  async #makeRoom (purpose: string, bytes: number): Promise<void> {
+    const made = [...this.#files.values()].filter(file => file.purpose === purpose)
+    let held = made.reduce((sum, file) => sum + file.bytes, bytes)
+    let left = made.length
+    for (const oldest of made) {
+      if (left < MOST_MADE && held <= this.#deps.limits.madeBytes) return
+      await this.#drop(oldest)
+      held -= oldest.bytes
+      left--
+    }
+  }
+
   #assertRoom (bytes: number): void {
     const { files, bytes: most } = this.#deps.limits
-    const full = this.#files.size >= files ? `${files} files` : this.#bytes + bytes > most ? `${most} bytes of files` : null
+    const brought = [...this.#files.values()].filter(({ purpose }) => purpose === UPLOADED)
+    const held = brought.reduce((sum, file) => sum + file.bytes, bytes)
+    const full = brought.length >= files ? `${files} files` : held > most ? `${most} bytes of files` : null
     if (full === null) return
     throw filesError('files.store_full', `${full} are kept at most: delete some with DELETE /v1/files/{id}, or raise the limits in [plugins.config.v1-files]`)
   }

@@ -1,7 +1,12 @@
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import type OpenAI from 'openai'
 import { BadRequestError, NotFoundError } from 'openai'
 import t from 'tap'
+import { pause } from '../../../../kernel/contract/index.js'
+import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
 import { chatAnswer } from '../../../../kernel/testing/index.js'
+import { Batches } from '../../../../plugins/v1/batches/batches.js'
 import { until } from '../../../wire/wire-gateway.js'
 import { batchGateway, batchUntil, isOver, linesOf, rowsOf, startBatch } from './support.js'
 
@@ -148,4 +153,40 @@ t.test('a batch that waits for its turn is cancelled at once', async t => {
   t.match(await client.batches.retrieve(first.id), { status: 'in_progress' })
   await client.batches.cancel(first.id)
   await batchUntil(client, first.id, isOver)
+})
+
+t.test('a batch that waits for its turn past its time expires, and asks nothing', async t => {
+  const folder = t.testdir({ requests: linesOf(CHAT, ask('never')) })
+  const clock = new FakeClock()
+  const rows = new Map<string, unknown>()
+  const file = { id: 'file-1', seq: 1, filename: 'a', purpose: 'batch', bytes: 1, created_at: 0, expires_at: null }
+  const batches = new Batches({
+    clock,
+    folder: join(folder, 'batches'),
+    active: 1,
+    parallel: 1,
+    baseUrl: () => 'http://127.0.0.1:1',
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} } as never,
+    table: {
+      get: key => rows.get(key),
+      set: (key, value) => { rows.set(key, value) },
+      delete: key => rows.delete(key),
+      keys: () => [...rows.keys()]
+    },
+    files: { get: () => file, path: () => join(folder, 'requests'), take: () => Promise.resolve(file) },
+    // the slot is never idle
+    turns: { take: (_: string, __: unknown, signal: AbortSignal) => pause(clock, 2 ** 30, signal) } as never
+  })
+  t.teardown(() => batches.stop())
+  await batches.load()
+  const body = { input_file_id: 'file-1', endpoint: CHAT } as const
+  const first = await batches.create({ ...body, completion_window: '48h' } as never, null)
+  const second = await batches.create({ ...body, completion_window: '1h' } as never, null)
+  for (let wait = 0; wait < 10_000 && batches.get(first.id).status !== 'in_progress'; wait++) await turn()
+  t.equal(batches.get(second.id).status, 'validating')
+  clock.setWall(clock.now() + 2 * 3600_000)
+  await clock.advance(60_000)
+  for (let wait = 0; wait < 10_000 && batches.get(second.id).status !== 'expired'; wait++) await turn()
+  t.match(batches.get(second.id), { status: 'expired', failed: 1 })
+  t.match(batches.get(first.id), { status: 'in_progress' }, 'the other one goes on')
 })

@@ -75,7 +75,7 @@ t.test('a file is gone when its time is over, from the list at once and from the
   }
   const gone = new AbortController()
   const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} } as never
-  const store = new Store({ folder: join(folder, 'files'), table, clock, limits: { files: 10, bytes: 1000 }, log: quiet })
+  const store = new Store({ folder: join(folder, 'files'), table, clock, limits: { files: 10, bytes: 1000, madeBytes: 1000 }, log: quiet })
   await store.load(gone.signal)
   const { id } = await store.add({ filename: 'a', purpose: 'batch', bytes: Buffer.from('x'), expiresAfterS: 3600 })
   const made = { id: 'file-made', filename: 'b', purpose: 'batch_output', expiresAfterS: null }
@@ -91,6 +91,12 @@ t.test('a file is gone when its time is over, from the list at once and from the
     await new Promise(resolve => { setTimeout(resolve, 5) })
   }
   t.strictSame([await readdir(join(folder, 'files')), store.size], [['file-made'], { files: 1, bytes: 1 }])
+  await writeFile(join(folder, 'large'), Buffer.alloc(1000))
+  await store.take(join(folder, 'large'), { ...made, id: 'file-large' })
+  t.strictSame(store.list().map(file => file.id), ['file-large'], 'what was made first gives way to what is made')
+  const own = await store.add({ filename: 'c', purpose: 'batch', bytes: Buffer.alloc(1000), expiresAfterS: null })
+  t.equal(store.get(own.id).bytes, 1000, 'and takes no room from what clients upload')
+  await store.remove(own.id)
   await clock.advance(0)
   gone.abort()
   t.equal(clock.pending, 0, 'it looks no more')
