@@ -7,7 +7,8 @@ import { engineOptions, responseFormat } from './options.js'
 /** A request in the words of `/v1`. */
 export interface Wanted {
   readonly body: Readonly<Record<string, unknown>>
-  readonly to: 'chat' | 'completions'
+  /** `fim` is a completion of the older kind with a `suffix`. */
+  readonly to: 'chat' | 'completions' | 'fim'
   /** Nothing is asked: the model is to be loaded, or unloaded. */
   readonly isEmpty: boolean
   readonly stream: boolean
@@ -23,6 +24,8 @@ export interface Server {
   readonly slot: NamedSlotConfig | null
   /** Tokens; null if unknown. */
   readonly context: number | null
+  /** Whether it puts text between two others. */
+  readonly inserts: boolean
 }
 
 const shared = ['model', 'name', 'stream', 'format', 'options', 'keep_alive', 'think', 'truncate', 'shift', 'logprobs', 'top_logprobs']
@@ -53,12 +56,12 @@ export function generateRequest (asked: Json, server: Server): Wanted {
   if (textOr(template, '') !== '') throw untranslatable('template', 'a template of the request; the engine uses the one of its model, and with raw: true none')
   if (Array.isArray(context) && context.length > 0) throw untranslatable('context', 'the tokens of an earlier answer; send the conversation to /api/chat')
   const isInsert = textOr(suffix, '') !== ''
-  if (isInsert && server.slot !== null) throw malformed('suffix', `cannot be used: ${server.model} does not support insert`)
+  if (isInsert && !server.inserts) throw malformed('suffix', `cannot be used: ${server.model} does not support insert`)
   const stream = isStream(asked)
   const isEmpty = text === '' && textOr(system, '') === '' && (!Array.isArray(images) || images.length === 0)
   if (raw === true || isInsert) {
     if (Array.isArray(images) && images.length > 0) throw untranslatable('images', 'a picture beside a raw prompt')
-    return { to: 'completions', isEmpty, stream, body: rawBody(asked, server, text, warnings), warnings }
+    return { to: isInsert ? 'fim' : 'completions', isEmpty, stream, body: rawBody(asked, server, text, warnings), warnings }
   }
   const said = [
     ...textOr(system, '') === '' ? [] : [{ role: 'system', content: system }],

@@ -20,7 +20,7 @@ export function engineOptions (options: unknown, isSlot: boolean, context: numbe
   const { num_predict: limit, num_ctx: asked } = options
   if (typeof asked === 'number' && asked !== context) {
     warnings.push(context === null
-      ? 'options.num_ctx: left out, it is for whoever runs the model to say'
+      ? 'options.num_ctx: left out, the upstream decides the context of its model'
       : `options.num_ctx: left out, the slot has ${context} tokens; \`svc slot edit\` changes its context_size`)
   }
   const own = ofEngines.filter(key => options[key] != null)

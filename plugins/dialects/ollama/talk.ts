@@ -1,6 +1,7 @@
 import type {
   ActivityLog, AdaptedAnswer, Clock, DispatchService, Otherwise, RouteCall, SlotService, handled
 } from 'svc-gateway/plugin'
+import { fillInMiddle } from '../../v1/infill/ref.js'
 import { askChat, requestObject, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './answer.js'
 import { modelIn } from './body.js'
@@ -52,10 +53,10 @@ export function talk (
       body,
       stream,
       streamType: LINES,
-      isCompletion: to === 'completions',
+      completion: to === 'chat' ? undefined : to,
       writer: new OllamaAnswer(answered, stream),
       warnings,
-      otherwise,
+      otherwise: to === 'fim' ? fillInMiddle(dispatch, clock, 'text') : otherwise,
       signal
     })
     // counts for the engine that has answered
@@ -73,8 +74,9 @@ function told (answer: object, stream: boolean, warnings: readonly string[]): Ad
 export function serverOf ({ dispatch, slots }: Pick<TalkServices, 'dispatch' | 'slots'>, name: string): Server {
   const model = nameHere(dispatch, name, ['chat'])
   const target = dispatch.target(model, 'chat')
-  if (target === null || target.slot === null) return { model, slot: null, context: null }
-  return { model, slot: slots.config(target.slot), context: contextOf(slots, target.slot) }
+  if (target === null || target.slot === null) return { model, slot: null, context: null, inserts: true }
+  const inserts = slots.provider(target.slot)?.surfaces.infill !== undefined
+  return { model, slot: slots.config(target.slot), context: contextOf(slots, target.slot), inserts }
 }
 
 /** Tokens; null for a slot that cannot be launched as it is, or has no such bound. */

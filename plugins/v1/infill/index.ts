@@ -11,31 +11,26 @@ export default definePlugin({
   register (ctx) {
     const { clock, dispatch } = ctx.services
     const otherwise = fillInMiddle(dispatch, clock, 'chat')
+    const shared = { method: 'POST', tag: 'Chat and text', answers: [{ type: 'text/event-stream' }], bodyKind: 'buffer' } as const
     ctx.addRoute(defineRoute({
-      method: 'POST',
+      ...shared,
       url: '/v1/fim/completions',
       alsoAt: ['/fim/completions'],
-      tag: 'Chat and text',
       surface: 'fim',
       summary: 'Text between two others, streaming or not',
       description: 'On engines that have `/infill`, and at upstreams that know this path.',
       schema: { body: fimBodySchema, response: fimAnswerSchema },
       example: { model: 'agent', prompt: 'def add(a, b):\n', suffix: '\n\nprint(add(1, 2))', max_tokens: 32 },
-      answers: [{ type: 'text/event-stream' }],
-      bodyKind: 'buffer',
       handler: call => dispatch.forward(call, { surface: 'fim', path: '/fim/completions', otherwise })
     }))
     ctx.addRoute(defineRoute({
-      method: 'POST',
+      ...shared,
       url: '/infill',
       alsoAt: ['/v1/infill'],
-      tag: 'Chat and text',
       surface: 'infill',
       summary: 'Text between two others, in llama.cpp\'s words',
       schema: { body: infillBodySchema, response: infillAnswerSchema },
       example: { model: 'agent', input_prefix: 'def add(a, b):\n', input_suffix: '\n\nprint(add(1, 2))', n_predict: 32 },
-      answers: [{ type: 'text/event-stream' }],
-      bodyKind: 'buffer',
       handler: call => dispatch.forward(call, { surface: 'infill', path: '/infill' })
     }))
   }

@@ -28,8 +28,8 @@ export interface ChatCall {
   readonly writer: AnswerWriter
   /** Content type of a stream, where it is no event stream. */
   readonly streamType?: string
-  /** True for `body` of a completion of the older kind. */
-  readonly isCompletion?: boolean
+  /** For `body` of a completion of the older kind: on which surface, `fim` with a `suffix`. */
+  readonly completion?: 'completions' | 'fim' | undefined
   /** What was left out of the request and the client should know, for people. */
   readonly warnings: readonly string[]
   /** For an upstream that does not speak chat completions either. */
@@ -45,7 +45,7 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
   const asked = origin['x-svc-priority']
   const answer = await dispatch.call({
-    ...call.isCompletion === true ? { surface: 'completions', path: '/completions' } : { surface: 'chat', path: '/chat/completions' },
+    ...call.completion === undefined ? { surface: 'chat', path: '/chat/completions' } : { surface: call.completion, path: '/completions' },
     body: Buffer.from(JSON.stringify(body)),
     requestId,
     origin,

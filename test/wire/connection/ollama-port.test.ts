@@ -85,4 +85,11 @@ t.test('a port that another program has is a warning, and the gateway starts', a
   const gateway = await gatewayAt(t, port)
   t.equal((await gateway.fetch('/api/version')).status, 200)
   t.match(gateway.logs.filter(({ level }) => level === 'warn').map(({ message }) => message), [new RegExp(`ollama_port: .*:${port} is in use by another program; stop it, or choose another port`)])
+  other.close()
+  await once(other, 'close')
+  const said = async (): Promise<string> => await fetch(`http://127.0.0.1:${port}`).then(answer => answer.text(), () => '')
+  let home = ''
+  while (home === '') home = await said()
+  t.equal(home, 'Ollama is running', 'it is there once the other program is gone')
+  t.equal(gateway.logs.filter(({ level }) => level === 'warn').length, 1, 'and is warned of once')
 })

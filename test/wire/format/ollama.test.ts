@@ -1,9 +1,10 @@
 import t, { type Test } from 'tap'
+import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import ollama from '../../../plugins/dialects/ollama/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import pull from '../../../plugins/services/pull/index.js'
-import { readUntil, until } from '../wire-gateway.js'
+import { readUntil, until, wireGateway } from '../wire-gateway.js'
 import { chatOnlyGateway, type ChatOnly, type Said } from './chat-only.js'
 
 type Json = Record<string, unknown>
@@ -277,4 +278,31 @@ t.test('keep_alive and requests that ask nothing', async t => {
   t.equal(slots.idleTimeoutMs('other'), 300_000, 'and the next one stays as long as the settings say')
   t.match(await json('/api/generate', { model: 'gpt-9' }), { done_reason: 'load' }, 'there is nothing to load of an upstream')
   t.match(await json('/api/generate', { model: 'nobody' }), { error: /nobody/ })
+})
+
+t.test('a suffix goes to slots whose engine puts text between two others', async t => {
+  const surface = { path: '/infill', streaming: true, body: 'json' } as const
+  const provider = createFakeProviderPlugin({ name: 'filling', surfaces: { chat: { ...surface, path: '/v1/chat/completions' }, infill: surface } })
+  const gateway = await wireGateway(t, {
+    plugins: [provider, hub, library, pull, ollama],
+    files: { 'etc/svc/slots/coder.toml': 'type = "llm"\nprovider = "filling"\ndevice = "cpu"\n' }
+  })
+  await gateway.slots.ensureReady('coder', new AbortController().signal)
+  const engine = gateway.runtime.engine('coder')
+  const end = { stop: true, stop_type: 'eos', tokens_evaluated: 7, tokens_predicted: 4 }
+  engine.answer(({ body }) => (JSON.parse(body.toString()) as Json).stream === true
+    ? {
+        headers: { 'content-type': 'text/event-stream' },
+        chunks: [{ content: 'return', stop: false }, { content: ' a', stop: false }, { content: '', ...end }].map(event => `data: ${JSON.stringify(event)}\n\n`)
+      }
+    : { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ content: 'return a', ...end })] })
+  const body = { model: 'coder', prompt: 'def f(a):', suffix: 'print(f(1))', options: { num_predict: 9 } }
+  const answered = await gateway.fetch('/api/generate', { method: 'POST', body: JSON.stringify({ ...body, stream: false }) })
+  t.match(await answered.json(), { response: 'return a', done: true, eval_count: 4, prompt_eval_count: 7 })
+  t.match(engine.requests.at(-1)!.url, '/infill')
+  t.match(JSON.parse(engine.requests.at(-1)!.body.toString()), { input_prefix: 'def f(a):', input_suffix: 'print(f(1))', n_predict: 9 })
+  const streamed = await (await gateway.fetch('/api/generate', { method: 'POST', body: JSON.stringify(body) })).text()
+  const lines = streamed.trimEnd().split('\n').map(line => JSON.parse(line) as Json)
+  t.equal(lines.map(({ response }) => response).join(''), 'return a')
+  t.match(lines.at(-1), { done: true, done_reason: 'stop' })
 })
