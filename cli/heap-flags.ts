@@ -10,9 +10,12 @@ const ownModules = [
   'node:timers/promises', 'node:url', 'node:vm', 'node:worker_threads', 'node:zlib'
 ]
 
+/** Options in front of a command whose value is the word behind them. */
+const withValue: ReadonlySet<string> = new Set(['--url'])
+
 /** Whether a command line is that of a gateway. Other commands are over before the state of their heap matters. */
 export function isGateway (words: readonly string[]): boolean {
-  return words.find(word => !word.startsWith('-')) === 'serve'
+  return words.find((word, i) => !word.startsWith('-') && !withValue.has(words[i - 1] ?? '')) === 'serve'
 }
 
 /** How V8 collects what requests are made of. To be called before anything else is loaded, for the code that is cached. */
