@@ -7,7 +7,7 @@ import type { SlotRoute } from './route-snapshot.js'
 export interface SlotChoice {
   /** Best first. */
   readonly among: readonly SlotRoute[]
-  /** Others that may take what all of them lack: a role is whoever does its work. Best first. */
+  /** Others that may take what all of them lack: any slot that does the work of a role may serve it. Best first. */
   readonly standIns: readonly SlotRoute[]
 }
 

@@ -1,4 +1,6 @@
-import { given, isObject, malformed, objectsIn, OpenCalls, stringIn, textOr, untranslatable, type Json } from '../../v1/over-chat/ref.js'
+import {
+  isObject, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, untranslatable, type Json
+} from '../../v1/over-chat/ref.js'
 import { camelCase, member } from './members.js'
 
 /** What comes with a part and says nothing that chat has a place for. */
@@ -100,24 +102,11 @@ function modelMessage (parts: readonly Json[], at: string, open: OpenCalls, keep
       throw untranslatable(`${at}.${i}`, `a part with ${kindOf(part)}`)
     }
   }
-  const content = texts.join('')
-  return [{
-    role: 'assistant',
-    content: content === '' && calls.length > 0 ? null : content,
-    ...given({
-      reasoning_content: keepsThoughts && thoughts.length > 0 ? thoughts.join('') : null,
-      tool_calls: calls.length > 0 ? calls : null
-    })
-  }]
+  return [saidMessage(texts, keepsThoughts ? thoughts : [], calls)]
 }
 
 /** What a part holds, as a client wrote it: of any length. */
 function kindOf (part: Json): string {
   const [key] = Object.keys(part).filter(name => !beside.has(camelCase(name)))
   return key === undefined ? 'nothing in it' : `'${key.slice(0, 64)}'`
-}
-
-/** One text is a string: many templates know no other content. */
-function plainOr (parts: readonly object[]): unknown {
-  return parts.every(part => 'text' in part) ? parts.map(part => (part as { readonly text: string }).text).join('\n') : parts
 }

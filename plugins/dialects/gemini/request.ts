@@ -36,6 +36,9 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
   warnings.push(...strangers(config, settings, 'generationConfig.'))
   refuseForms(config)
   const thinking = member(config, 'thinkingConfig')
+  const topK = member(config, 'topK')
+  // clients send it with every request, and upstreams that do not know it refuse all of them
+  if (topK !== null && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no word for it and upstreams may refuse it')
   return {
     body: given({
       model,
@@ -43,7 +46,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
       ...toolsOf(asked, warnings),
       temperature: config.temperature,
       top_p: member(config, 'topP'),
-      top_k: member(config, 'topK'),
+      top_k: slot === null ? null : topK,
       max_tokens: member(config, 'maxOutputTokens'),
       stop: stopsOf(member(config, 'stopSequences')),
       seed: config.seed,

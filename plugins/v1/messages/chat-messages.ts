@@ -1,4 +1,6 @@
-import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import {
+  isObject, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, typeName, untranslatable, type Json
+} from '../over-chat/ref.js'
 
 /**
  * The conversation of a request of the Messages API as chat messages. Throws `validation.invalid` for what chat has no words for.
@@ -109,18 +111,5 @@ function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: b
       default: throw untranslatable(`${at}.${i}`, `a block of type ${typeName(block.type)}`)
     }
   }
-  const content = texts.join('')
-  return [{
-    role: 'assistant',
-    content: content === '' && calls.length > 0 ? null : content,
-    ...given({
-      reasoning_content: keepsThoughts && thoughts.length > 0 ? thoughts.join('') : null,
-      tool_calls: calls.length > 0 ? calls : null
-    })
-  }]
-}
-
-/** One text is a string: many templates know no other content. */
-function plainOr (parts: readonly object[]): unknown {
-  return parts.every(part => 'text' in part) ? parts.map(part => (part as { readonly text: string }).text).join('\n') : parts
+  return [saidMessage(texts, keepsThoughts ? thoughts : [], calls)]
 }

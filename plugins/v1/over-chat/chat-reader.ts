@@ -43,6 +43,9 @@ export interface ChatListener {
   end (end: ChatEnd): void
 }
 
+/** No real answer comes near; each one costs memory until its end. */
+const MOST_CALLS = 4096
+
 /** Reads a chat answer, streamed or whole, for a listener. Of several choices the first. */
 export class ChatReader {
   readonly #listener: ChatListener
@@ -55,6 +58,7 @@ export class ChatReader {
   #isDone = false
   /** Of an engine that does not number its calls. */
   #lastCall = -1
+  readonly #calls = new Set<number>()
 
   constructor (listener: ChatListener) {
     this.#listener = listener
@@ -129,6 +133,9 @@ export class ChatReader {
       const id = typeof call.id === 'string' && call.id !== '' ? call.id : null
       if (typeof call.index === 'number') this.#lastCall = call.index
       else if (id !== null || this.#lastCall < 0) this.#lastCall++
+      if (this.#calls.add(this.#lastCall).size > MOST_CALLS) {
+        throw svcError('dispatch.upstream_failed', `the answer of the engine has more than ${MOST_CALLS} calls`)
+      }
       const { name, arguments: args } = isObject(call.function) ? call.function : {} as Json
       listener.call(
         this.#lastCall,

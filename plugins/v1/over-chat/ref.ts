@@ -1,4 +1,5 @@
 export { askChat, refusalHeaders, warningHeader, WARNING_HEADER, type AnswerWriter, type ChatCall } from './chat-call.js'
+export { plainOr, saidMessage } from './chat-message.js'
 export { ChatReader, NO_USAGE, type ChatEnd, type ChatListener, type ChatTimes, type ChatUsage } from './chat-reader.js'
 export { EventData } from './event-data.js'
 export { OpenCalls } from './open-calls.js'

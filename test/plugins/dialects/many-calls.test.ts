@@ -2,7 +2,7 @@ import t from 'tap'
 import { chatMessages } from '../../../plugins/dialects/gemini/contents.js'
 import { jsonSchemaOf } from '../../../plugins/dialects/gemini/schema.js'
 import { toolsOf } from '../../../plugins/dialects/gemini/tools.js'
-import { OpenCalls } from '../../../plugins/v1/over-chat/ref.js'
+import { ChatReader, OpenCalls } from '../../../plugins/v1/over-chat/ref.js'
 
 /** So many that one look at all for each would take minutes. */
 const MANY = 150_000
@@ -63,4 +63,13 @@ t.test('types in capitals are JSON schema\'s wherever a schema stands', t => {
   })
   t.strictSame(jsonSchemaOf({ additional_properties: false }, 's'), { additionalProperties: false })
   t.end()
+})
+
+t.test('an engine that calls without an end is given up', async t => {
+  const reader = new ChatReader({ begin () {}, text () {}, reasoning () {}, call () {}, logprobs () {}, end () {} })
+  t.throws(() => {
+    for (let index = 0; index < 5000; index++) {
+      reader.event(JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index, id: `c${index}`, function: { name: 'f', arguments: '' } }] } }] }))
+    }
+  }, { code: 'dispatch.upstream_failed', message: /more than 4096 calls/ })
 })

@@ -27,7 +27,7 @@ export class Keeper implements AnswerTap {
   #reader: AnswerReader | null = null
 
   /**
-   * @param isTurn its answer belongs to a conversation, whoever makes it
+   * @param isTurn its answer belongs to a conversation, also one that an upstream makes
    * @param own asked when there is something to keep: most requests need not be read for it
    */
   constructor (store: KeptResponses, now: () => number, isTurn: boolean, own: () => OwnPart) {

@@ -31,6 +31,8 @@ const CHAIN = `WITH RECURSIVE chain (seq, previous, depth) AS (
 ) SELECT seq, previous FROM chain ORDER BY depth`
 
 const DAY_MS = 86_400_000
+/** All of the gateway waits with a statement that waits for another program's lock. */
+const LOCK_WAIT_MS = 50
 
 export interface KeptLimits {
   readonly days: number
@@ -77,7 +79,7 @@ export class KeptResponses {
   /** Rejects with `responses.store_failed`. */
   static async open (path: string, limits: KeptLimits): Promise<KeptResponses> {
     try {
-      return new KeptResponses(await openSqlFile({ path, form: [FORM], durability: 'normal', pragmas: ['secure_delete = ON'] }), limits)
+      return new KeptResponses(await openSqlFile({ path, form: [FORM], durability: 'normal', pragmas: ['secure_delete = ON', `busy_timeout = ${LOCK_WAIT_MS}`] }), limits)
     } catch (error) {
       throw responsesError('responses.store_failed', `${path} cannot be opened: ${messageOf(error)}`, { cause: error })
     }
@@ -267,6 +269,9 @@ export class KeptResponses {
     try {
       return this.#file.transaction(work)
     } catch (error) {
+      if (isLocked(error)) {
+        throw responsesError('responses.store_busy', 'another program holds the database of kept responses; ask again', { cause: error })
+      }
       this.#count()
       throw responsesError('responses.store_failed', `what is kept cannot be changed: ${messageOf(error)}`, { cause: error })
     }
@@ -308,4 +313,8 @@ export class KeptResponses {
   #row (id: string): Row | undefined {
     return this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ?', [id])
   }
+}
+
+function isLocked (error: unknown): boolean {
+  return /^SQLITE_(?:BUSY|LOCKED)/.test(String((error as { readonly code?: unknown } | null)?.code)) || /database is locked/.test(messageOf(error))
 }

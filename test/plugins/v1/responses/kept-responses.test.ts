@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
+import Database from 'libsql'
 import t from 'tap'
 import { AnswerReader } from '../../../../plugins/v1/responses/kept/answer-reader.js'
 import { KeptResponses } from '../../../../plugins/v1/responses/kept/kept-responses.js'
@@ -96,4 +97,17 @@ t.test('a finished response is found in a stream however it is cut, and in nothi
   t.equal(found([Buffer.from('{"object":"list"}')], false), null)
   t.equal(found([Buffer.from('{"object":"resp')], false), null)
   t.end()
+})
+
+t.test('a database that another program holds is told as such at once, and taken again when it is free', async t => {
+  const path = join(t.testdir(), 'r.db')
+  const store = await KeptResponses.open(path, { days: 30, responses: 100, bytes: 1e9 })
+  t.teardown(() => store.close())
+  const other = new Database(path)
+  t.teardown(() => other.close())
+  other.exec('BEGIN IMMEDIATE')
+  t.throws(() => store.add(fresh('a'), 1), { code: 'responses.store_busy', status: 503 })
+  t.throws(() => store.delete('a'), { code: 'responses.store_busy' })
+  other.exec('ROLLBACK')
+  t.equal(store.add(fresh('a'), 1), true)
 })
