@@ -272,7 +272,7 @@ export async function keepsResponses (t: Test, url: string): Promise<void> {
 }
 
 /** A conversation that the gateway keeps: what was said before reaches the engine. */
-export async function converses (t: Test, url: string): Promise<void> {
+export async function keepsConversations (t: Test, url: string): Promise<void> {
   const { conversations, responses } = openai(url)
   const { id } = await conversations.create({ items: [{ type: 'message', role: 'user', content: 'My name is Ada.' }] })
   const alone = await responses.create({ model: 'agent', input: 'Who are you?' })

@@ -5,8 +5,8 @@ import { wavOf } from '../plugins/providers/audio/sound.js'
 import { converses, makesClientSecrets } from './realtime-surface.js'
 import { hears, listsAudioModels, listsVoices, paints, repaints, speaks, translates } from './media-surfaces.js'
 import {
-  anthropic, callsTools, chats, completes, converses, countsTokens, keepsResponses, keepsToShape, openai, recalls, refusesForGood,
-  reranks, respondsInShape, speaksMessages, speaksResponses, usesTools
+  anthropic, callsTools, chats, completes, countsTokens, keepsConversations, keepsResponses, keepsToShape, openai, recalls,
+  refusesForGood, reranks, respondsInShape, speaksMessages, speaksResponses, usesTools
 } from './text-surfaces.js'
 
 export interface Endpoint {
@@ -47,14 +47,14 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'DELETE /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.delete(id) },
   'GET /v1/responses/:id/input_items': { works: [keepsResponses], ask: (url, id) => openai(url).responses.inputItems.list(id) },
   'POST /v1/responses/:id/cancel': { works: [keepsResponses], ask: null },
-  'POST /v1/conversations': { works: [converses], ask: null },
-  'GET /v1/conversations/:id': { works: [converses], ask: (url, id) => openai(url).conversations.retrieve(id) },
-  'POST /v1/conversations/:id': { works: [converses], ask: null },
-  'DELETE /v1/conversations/:id': { works: [converses], ask: (url, id) => openai(url).conversations.delete(id) },
-  'POST /v1/conversations/:id/items': { works: [converses], ask: null },
-  'GET /v1/conversations/:id/items': { works: [converses], ask: (url, id) => openai(url).conversations.items.list(id) },
-  'GET /v1/conversations/:id/items/:item': { works: [converses], ask: null },
-  'DELETE /v1/conversations/:id/items/:item': { works: [converses], ask: null },
+  'POST /v1/conversations': { works: [keepsConversations], ask: null },
+  'GET /v1/conversations/:id': { works: [keepsConversations], ask: (url, id) => openai(url).conversations.retrieve(id) },
+  'POST /v1/conversations/:id': { works: [keepsConversations], ask: null },
+  'DELETE /v1/conversations/:id': { works: [keepsConversations], ask: (url, id) => openai(url).conversations.delete(id) },
+  'POST /v1/conversations/:id/items': { works: [keepsConversations], ask: null },
+  'GET /v1/conversations/:id/items': { works: [keepsConversations], ask: (url, id) => openai(url).conversations.items.list(id) },
+  'GET /v1/conversations/:id/items/:item': { works: [keepsConversations], ask: null },
+  'DELETE /v1/conversations/:id/items/:item': { works: [keepsConversations], ask: null },
   'POST /v1/messages': { works: [speaksMessages], ask: (url, model) => anthropic(url).messages.create({ model, max_tokens: 5, messages }) },
   'POST /v1/messages/count_tokens': { works: [countsTokens], ask: (url, model) => anthropic(url).messages.countTokens({ model, messages }) },
   'POST /v1/audio/speech': { works: [speaks], ask: (url, model) => openai(url).audio.speech.create({ model, input: 'x', voice: 'alloy' }) },
