@@ -2,6 +2,7 @@
 
 import asyncHooks from 'node:async_hooks'
 import Module, { syncBuiltinESMExports } from 'node:module'
+import { setFlagsFromString } from 'node:v8'
 
 /*
  * undici's dispatcher serves `fetch` from here on. That of Node 20 never settles when a server takes a connection and
@@ -13,6 +14,12 @@ import { keepTemporaryFilesInMemory } from './memory-folder.js'
 
 // the rings install whole programs
 if (!/\/rings\//.test(process.argv[1] ?? '')) keepTemporaryFilesInMemory()
+
+/*
+ * V8 makes fast code of what has run for a while, in threads beside. A test file is over before most of that has paid: this
+ * is a fifth of its processor time. What runs for seconds is made fast all the same, a little later.
+ */
+setFlagsFromString('--interrupt-budget=1000000')
 
 interface Compiling {
   readonly _compile: (this: unknown, code: string, file: string, ...rest: unknown[]) => unknown
