@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger, RouteCall } from '../contract/index.js'
 import { clientLeft, isGone, onClose } from '../dispatch/answer/client-gone.js'
@@ -32,6 +33,7 @@ export class Call<P, Q, B> implements RouteCall<P, Q, B> {
   get signal (): AbortSignal {
     if (this.#controller === null) {
       const controller = new AbortController()
+      setMaxListeners(0, controller.signal) // one for each thing that is done for the request at once
       const { raw } = this.reply
       const gone = (): void => {
         if (!raw.writableFinished) controller.abort(clientLeft(this.request.id))

@@ -1,4 +1,4 @@
-import { toFile } from 'openai'
+import { toFile, type OpenAI } from 'openai'
 import type { Test } from 'tap'
 import { encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
@@ -130,13 +130,14 @@ async function moderates (t: Test, url: string): Promise<void> {
 /** A file of requests, answered, and another one that is given up. */
 async function batches (t: Test, url: string): Promise<void> {
   const client = openai(url)
-  const row = (id: string, model: string): string => JSON.stringify({
-    custom_id: id, method: 'POST', url: '/v1/chat/completions', body: { model, messages, max_tokens: 4 }
+  const row = (id: string, model: string, tokens = 4): string => JSON.stringify({
+    custom_id: id, method: 'POST', url: '/v1/chat/completions', body: { model, messages, max_tokens: tokens }
   })
-  const file = await toFile(Buffer.from([row('a', 'agent'), row('b', 'nobody')].join('\n')), 'requests.jsonl')
-  const { id } = await client.files.create({ purpose: 'batch', file })
-  const order = { input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' } as const
-  let batch = await client.batches.create(order)
+  const begin = async (...rows: readonly string[]): Promise<OpenAI.Batch> => {
+    const { id } = await client.files.create({ purpose: 'batch', file: await toFile(Buffer.from(rows.join('\n')), 'requests.jsonl') })
+    return await client.batches.create({ input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' })
+  }
+  let batch = await begin(row('a', 'agent'), row('b', 'nobody'))
   for (const end = performance.now() + 60_000; batch.status !== 'completed' && performance.now() < end;) {
     await new Promise(resolve => { setTimeout(resolve, 50) })
     batch = await client.batches.retrieve(batch.id)
@@ -144,7 +145,7 @@ async function batches (t: Test, url: string): Promise<void> {
   t.match(batch, { status: 'completed', request_counts: { total: 2, completed: 1, failed: 1 } })
   t.match(await (await client.files.content(batch.output_file_id!)).text(), /"custom_id":"a".*chat\.completion/)
   t.match(await (await client.files.content(batch.error_file_id!)).text(), /"custom_id":"b".*model\.not_found/)
-  t.match(await client.batches.cancel((await client.batches.create(order)).id), { status: /^cancel/ })
+  t.match(await client.batches.cancel((await begin(row('c', 'endless', 1_000_000))).id), { status: /^cancel/ })
   t.ok((await client.batches.list()).data.length >= 2)
 }
 

@@ -68,7 +68,10 @@ export function ownedFile<T> (
         if (next.files.get(file) !== previous.files.get(file)) listener(of(next.files), of(previous.files))
       })
       signal.addEventListener('abort', end, { once: true })
-      return end
+      return () => {
+        signal.removeEventListener('abort', end)
+        end()
+      }
     },
     patch: async patch => await config.change(async draft => await draft.patchFile(file, patch)) as T
   }

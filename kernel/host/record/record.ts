@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { AnyPlugin, BootPhase, ErrorCode, PluginKind, PluginState, SvcError, WaitingVersion } from '../../contract/index.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import type { Stage } from './stage.js'
@@ -74,6 +75,8 @@ export interface PluginRecord {
 }
 
 export function newRecord (candidate: Candidate): PluginRecord {
+  const own = new AbortController()
+  setMaxListeners(0, own.signal) // one for each timer and subscription of the plugin
   return {
     name: candidate.name,
     candidate,
@@ -87,7 +90,7 @@ export function newRecord (candidate: Candidate): PluginRecord {
     config: undefined,
     table: '{}',
     waiting: null,
-    own: new AbortController(),
+    own,
     late: { count: 0, last: '' },
     routeKeys: new Set(),
     started: null

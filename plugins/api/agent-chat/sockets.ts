@@ -21,10 +21,16 @@ export function chatSockets ({ chats, cookies }: ChatDeps): AnyRoute[] {
     if (browser === null) return socket.close(NO_COOKIE, 'the cookie of the handshake is missing or wrong')
     try {
       await chats.with(agent, browser, async link => {
-        const ended = new Promise<void>(resolve => {
-          for (const signal of [link.closed, socket.signal]) signal.addEventListener('abort', () => resolve(), { once: true })
-        })
-        await Promise.race([serve(link, socket), ended])
+        const ends = [link.closed, socket.signal]
+        let end = (): void => {}
+        const ended = new Promise<void>(resolve => { end = resolve })
+        for (const signal of ends) signal.addEventListener('abort', end, { once: true })
+        try {
+          await Promise.race([serve(link, socket), ended])
+        } finally {
+          // the link outlives its sockets
+          for (const signal of ends) signal.removeEventListener('abort', end)
+        }
         if (link.closed.aborted) socket.close(FAILED, link.reason)
       })
     } catch (error) {

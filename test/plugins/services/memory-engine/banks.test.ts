@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
@@ -52,6 +53,7 @@ t.test('what its clients left before its turn is not begun, and holds nothing up
   await call('PUT', 'b', {})
   const long = call('POST', 'b/memories', { items: Array.from({ length: 5000 }, (_, i) => ({ content: `long ${i}` })) })
   const client = new AbortController()
+  setMaxListeners(0, client.signal) // one for each call
   const left = Array.from({ length: 20 }, (_, i) => engine.request({
     method: 'POST', path: '/v1/default/banks/b/memories', query: '', headers: { 'content-type': 'application/json' },
     body: Buffer.from(JSON.stringify({ items: [{ content: `left ${i}` }] })), signal: client.signal
