@@ -54,8 +54,7 @@ export class HeardAudio {
   /** Samples of the session's format. Returns the edges of turns in them. */
   push (samples: Int16Array): TurnEdge[] {
     const heard = this.#resampler!.push(samples)
-    this.#pieces.push(heard)
-    this.#end += heard.length
+    this.#keep(heard)
     const detector = this.#detector
     if (detector === null) return []
     const edges: TurnEdge[] = detector.push(heard).map(({ kind, at }) => ({ kind, at: this.#detectorFrom + at }))
@@ -87,9 +86,16 @@ export class HeardAudio {
     if (this.#rule !== null && !this.isTurn) this.drop(this.#end - ONSET_SAMPLES - this.#rule.prefixMs * HEARD_RATE / 1000)
   }
 
-  /** Ends a turn that goes on. */
-  reset (): void {
+  /** What comes next is another sound; a turn that goes on is over. */
+  close (): void {
+    this.#keep(this.#resampler!.end())
     this.#detector?.reset()
+    this.#detectorFrom = this.#end - (this.#detector?.count ?? 0)
+  }
+
+  #keep (heard: Int16Array): void {
+    this.#pieces.push(heard)
+    this.#end += heard.length
   }
 
   drop (until: number): void {

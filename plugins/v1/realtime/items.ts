@@ -1,7 +1,7 @@
 import { svcError } from 'svc-gateway/plugin'
 import { isObject, malformed, objectsIn, stringIn, textOr, typeName, type Json } from '../over-chat/ref.js'
 import { realtimeError } from './errors.js'
-import { Resampler } from './resample.js'
+import { resampled } from './resample.js'
 import { bytesOf, rateOf, samplesOf, type SoundFormat } from './sound-format.js'
 
 /** At this rate what users say is kept: engines that hear ask for no other. */
@@ -113,7 +113,7 @@ function readPart (part: Json, role: MessageItem['role'], { at, format }: ItemRe
   }
   if (kind === 'user input_audio') {
     const samples = heardSamples(stringIn(part.audio, `${at}.audio`), format, `${at}.audio`)
-    return { type: 'input_audio', samples: new Resampler(rateOf(format), HEARD_RATE).push(samples), transcript: null, isPending: false }
+    return { type: 'input_audio', samples: resampled(samples, rateOf(format), HEARD_RATE), transcript: null, isPending: false }
   }
   if (kind === 'user input_image') {
     return { type: 'input_image', url: stringIn(part.image_url, `${at}.image_url`), detail: typeof part.detail === 'string' ? part.detail : null }
@@ -146,7 +146,7 @@ function partWords (part: Part, sound: SoundFormat | null): Json {
     case 'input_audio': {
       const { samples, transcript } = part
       if (sound === null || samples === null) return { type: part.type, transcript }
-      const audio = bytesOf(new Resampler(HEARD_RATE, rateOf(sound)).push(samples), sound)
+      const audio = bytesOf(resampled(samples, HEARD_RATE, rateOf(sound)), sound)
       return { type: part.type, transcript, audio: audio.toString('base64') }
     }
     case 'output_audio': return { type: part.type, transcript: part.transcript }

@@ -5,7 +5,7 @@ const PASSED = 0.92
 
 /**
  * Mono samples of 16 bits at another rate, piece by piece: a windowed sinc, tabulated for each phase that the two rates have to
- * each other. What it gives lags behind by half the filter, a millisecond or less.
+ * each other. What it gives lags behind by half the filter, a millisecond or less, up to the end.
  */
 export class Resampler {
   readonly #phases: readonly Float32Array[]
@@ -27,6 +27,16 @@ export class Resampler {
     this.#taps = 2 * half
     this.#phases = from === to ? [] : Array.from({ length: this.#up }, (_, phase) => filterOf(phase / this.#up, half, cutoff))
     this.#kept = new Int16Array(half - 1)
+  }
+
+  /** What is left of sound that is over; what is pushed next is another sound. */
+  end (): Int16Array {
+    const half = this.#taps / 2
+    const rest = this.#phases.length === 0 ? new Int16Array(0) : this.push(new Int16Array(half))
+    this.#kept = new Int16Array(half - 1)
+    this.#at = 0
+    this.#phase = 0
+    return rest
   }
 
   push (samples: Int16Array): Int16Array {
@@ -53,6 +63,16 @@ export class Resampler {
     this.#kept = all.slice(used)
     return made.subarray(0, count)
   }
+}
+
+/** All of a sound at another rate. Pure. */
+export function resampled (samples: Int16Array, from: number, to: number): Int16Array {
+  const resampler = new Resampler(from, to)
+  const [head, tail] = [resampler.push(samples), resampler.end()]
+  const all = new Int16Array(head.length + tail.length)
+  all.set(head)
+  all.set(tail, head.length)
+  return all
 }
 
 /** @param offset between two samples, of the one that is made */

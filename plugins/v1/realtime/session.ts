@@ -132,19 +132,19 @@ export class Session {
 
   /** The client says that the turn is over. */
   #commit (): void {
+    this.#heard.close()
     const [from, to] = [this.#turn?.from ?? this.#heard.from, this.#heard.end]
     if (to - from < LEAST_TURN) {
       throw realtimeError('realtime.too_little_audio', `the audio buffer holds ${msOf(to - from)} ms, and 100 are the least that can be committed`)
     }
     const id = this.#turn?.id ?? this.#deps.newId('item')
     this.#turn = null
-    this.#heard.reset()
     this.#keep(id, this.#heard.take(from, to), false)
   }
 
   #clear (): void {
     this.#turn = null
-    this.#heard.reset()
+    this.#heard.close()
     this.#heard.drop(this.#heard.end)
     this.#decided.tell({ type: 'input_audio_buffer.cleared' })
   }

@@ -43,6 +43,9 @@ export class TurnDetector {
 
   get speaks (): boolean { return this.#speaks }
 
+  /** Samples that were pushed. */
+  get count (): number { return this.#count }
+
   push (samples: Int16Array): TurnChange[] {
     const changes: TurnChange[] = []
     for (let from = 0; from < samples.length;) {
