@@ -23,8 +23,11 @@ export interface ContainerGateway extends LiveGateway {
  * A gateway with a slot for every surface, each engine in a container: a real llama.cpp and whisper-server, fakes of
  * ComfyUI and Kokoro. Null after the test was marked as skipped because there is no container engine.
  * @param settings more of svc.toml
+ * @param files further ones of its home
  */
-export async function containerGateway (t: Test, settings = ''): Promise<ContainerGateway | null> {
+export async function containerGateway (
+  t: Test, settings = '', files: Readonly<Record<string, string>> = {}
+): Promise<ContainerGateway | null> {
   const engine = await testEngine(t, 'docker')
   if (engine === null) return null
   const whisper = process.env.SVC_TEST_WHISPER_IMAGE
@@ -33,7 +36,7 @@ export async function containerGateway (t: Test, settings = ''): Promise<Contain
   const ports: number[] = []
   while (ports.length < TEXT_PORTS + MEDIA_PORTS) ports.push(await freePort())
   const [text, media] = [textHome(home, ports), mediaHome(home, ports.slice(TEXT_PORTS))]
-  await writeHome(home, { ...text, ...media, [REGISTRY]: `${String(text[REGISTRY])}${String(media[REGISTRY])}` })
+  await writeHome(home, { ...text, ...media, [REGISTRY]: `${String(text[REGISTRY])}${String(media[REGISTRY])}`, ...files })
   const docker = new Docker({ socketPath: new URL(engine.host).pathname })
   const fakes = await fakeEnginesImage(t, engine)
   const containers = async (): Promise<Docker.ContainerInfo[]> => {

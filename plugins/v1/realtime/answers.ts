@@ -125,10 +125,8 @@ export class Answers {
   #begin (settings: Settings, { isAside, metadata, items }: Wish): void {
     const { session: { newId }, decided, conversation, conversationId, transcripts, add } = this.#deps
     if (!isAside) this.#turn = null
-    const isUnheard = (item: Item): boolean =>
-      heardParts(item).some(({ samples, transcript, isPending }) => samples !== null && transcript === null && !isPending)
-    const unheard = (items ?? []).filter(isUnheard)
     const pending = (items ?? conversation.items).filter(item => transcripts.isPending(item))
+    const unheard = (items ?? []).filter(item => !transcripts.isPending(item) && heardParts(item).some(part => part.isUnheard))
     const waitsFor = new Set([...pending, ...unheard].map(({ id }) => id))
     const response = new Response({
       id: newId('resp'), settings, metadata, conversationId: isAside ? null : conversationId, input: items, newId, add

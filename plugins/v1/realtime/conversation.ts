@@ -57,7 +57,7 @@ export class Conversation {
     for (const item of this.#items.toReversed()) {
       for (const part of heardParts(item)) {
         samples += part.samples?.length ?? 0
-        if (samples > MOST_SAMPLES && !part.isPending) part.samples = null
+        if (samples > MOST_SAMPLES && !part.isUnheard) part.samples = null
       }
     }
   }

@@ -128,6 +128,7 @@ export class Engines {
       const made = resampler.push(samples)
       for (let at = 0; at < made.length; at += MOST_SAMPLES) yield bytesOf(made.subarray(at, at + MOST_SAMPLES), outputFormat)
     }
+    sound.end()
     if (resampler !== null) yield bytesOf(resampler.end(), outputFormat)
   }
 

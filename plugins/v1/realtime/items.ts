@@ -18,8 +18,8 @@ export interface HeardPart {
   samples: Int16Array | null
   /** Null until it is known, and where it could not be made. */
   transcript: string | null
-  /** An engine listens to it. */
-  isPending: boolean
+  /** No engine has listened to it yet. */
+  isUnheard: boolean
 }
 
 /** A sentence, and how long its sound is as far as it was made. */
@@ -113,7 +113,7 @@ function readPart (part: Json, role: MessageItem['role'], { at, format }: ItemRe
   }
   if (kind === 'user input_audio') {
     const samples = heardSamples(stringIn(part.audio, `${at}.audio`), format, `${at}.audio`)
-    return { type: 'input_audio', samples: resampled(samples, rateOf(format), HEARD_RATE), transcript: null, isPending: false }
+    return { type: 'input_audio', samples: resampled(samples, rateOf(format), HEARD_RATE), transcript: null, isUnheard: true }
   }
   if (kind === 'user input_image') {
     return { type: 'input_image', url: stringIn(part.image_url, `${at}.image_url`), detail: typeof part.detail === 'string' ? part.detail : null }
@@ -124,8 +124,11 @@ function readPart (part: Json, role: MessageItem['role'], { at, format }: ItemRe
 /** Sound in Base64. Throws `validation.invalid`. */
 export function heardSamples (audio: string, format: SoundFormat, at: string): Int16Array {
   const wrong = (problem: string): Error => svcError('validation.invalid', `'${at}' ${problem}`, { param: at })
-  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(audio)) throw wrong('must be sound in Base64')
-  const samples = samplesOf(Buffer.from(audio, 'base64'), format)
+  const bytes = Buffer.from(audio, 'base64')
+  // what is no Base64 is left out of it
+  const padding = audio.endsWith('==') ? 2 : audio.endsWith('=') ? 1 : 0
+  if (bytes.length !== Math.floor((audio.length - padding) * 3 / 4)) throw wrong('must be sound in Base64')
+  const samples = samplesOf(bytes, format)
   if (samples === null) throw wrong('must be whole samples of 16 bits, little-endian, mono, 24000 a second')
   return samples
 }

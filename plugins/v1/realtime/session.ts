@@ -151,7 +151,7 @@ export class Session {
 
   #keep (id: string, samples: Int16Array, isAnswered: boolean): void {
     const item: MessageItem = {
-      id, status: 'completed', type: 'message', role: 'user', parts: [{ type: 'input_audio', samples, transcript: null, isPending: false }]
+      id, status: 'completed', type: 'message', role: 'user', parts: [{ type: 'input_audio', samples, transcript: null, isUnheard: true }]
     }
     this.#transcripts.assertRoom([item])
     const before = this.#add(item)

@@ -38,7 +38,6 @@ export class Transcripts {
   begin (item: Item, settings: Settings): Transcript | null {
     const parts = heardParts(item)
     if (item.type !== 'message' || parts.length === 0) return null
-    for (const part of parts) part.isPending = true
     this.#pending.set(item.id, item)
     const error = this.#deps.missing('transcription', settings)
     if (error === null) {
@@ -54,7 +53,7 @@ export class Transcripts {
     const parts = heardParts(item)
     const seconds = samplesIn([item]) / HEARD_RATE
     parts.forEach((part, i) => {
-      part.isPending = false
+      part.isUnheard = false
       part.transcript = 'error' in transcript ? null : i === 0 ? transcript.text : ''
     })
     this.#conversation.forgetSound()

@@ -54,6 +54,11 @@ export class SpokenSound {
     return samples
   }
 
+  /** There is no more. Throws `realtime.not_sound` where no samples could begin. */
+  end (): void {
+    if (this.#rate === 0) throw this.#notSound('a WAV file that ends before its sound begins')
+  }
+
   /** Whether the samples begin now. */
   #readHead (): boolean {
     const bytes = this.#rest
