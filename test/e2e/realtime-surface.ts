@@ -52,7 +52,7 @@ export function soundIn (events: readonly RealtimeServerEvent[]): Buffer {
 }
 
 /** Heard, answered and spoken; the test's model hears nothing, so that it has to be asked for an answer. */
-export async function converses (t: Test, url: string): Promise<void> {
+export async function talks (t: Test, url: string): Promise<void> {
   const { send, next, events } = await talkTo(t, url)
   t.match(await next('session.created'), { session: { object: 'realtime.session', model: 'agent', audio: { output: { format: { type: 'audio/pcm', rate: 24_000 } } } } })
   send({ type: 'session.update', session: { type: 'realtime', audio: { input: { turn_detection: null, transcription: { model: 'whisper-1' } }, output: { voice: 'alloy' } } } })

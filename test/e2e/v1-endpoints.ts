@@ -2,7 +2,7 @@ import { toFile, type OpenAI } from 'openai'
 import type { Test } from 'tap'
 import { encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
-import { converses, makesClientSecrets } from './realtime-surface.js'
+import { makesClientSecrets, talks } from './realtime-surface.js'
 import { hears, listsAudioModels, listsVoices, paints, repaints, speaks, translates } from './media-surfaces.js'
 import {
   anthropic, callsTools, chats, completes, countsTokens, keepsConversations, keepsResponses, keepsToShape, openai, recalls,
@@ -68,7 +68,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   },
   'GET /v1/audio/models': { works: [listsAudioModels], ask: null },
   'GET /v1/audio/voices': { works: [listsVoices], ask: (url, model) => openai(url).get('/audio/voices', { query: { model } }) },
-  'GET /v1/realtime': { works: [converses], ask: null },
+  'GET /v1/realtime': { works: [talks], ask: null },
   'POST /v1/realtime/client_secrets': {
     works: [makesClientSecrets],
     ask: (url, model) => openai(url).realtime.clientSecrets.create({ session: { type: 'realtime', model } })
