@@ -94,8 +94,11 @@ t.test('killed at any moment: every engine is found again, and nothing else runs
     const runtime = await openProcessRuntime({ stateDir, env: process.env, clock: realClock, log: recordingLogger(), reason: 'test' })
     const engines = await runtime.list({})
     for (const id of ids) {
-      const running = engines.find(engine => engine.id === id)?.state === 'running'
-      t.equal((await processesOf(id)).length > 0, running, 'what runs is listed as running, and the other way round')
+      // one that the kill caught before it was the engine may end between the two looks
+      await eventually('what runs is listed as running, and the other way round', async () => {
+        const running = (await runtime.list({})).find(engine => engine.id === id)?.state === 'running'
+        return running === ((await processesOf(id)).length > 0)
+      })
     }
     seen.push(engines[0]?.state ?? 'nothing')
     for (const { id } of engines) await runtime.remove(id)
