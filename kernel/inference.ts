@@ -92,7 +92,13 @@ export function createInference (
     row: (rows, name, row, slots) => rows.check?.(name, row, { slots, providers, flags: flagRules(providers) }),
     model: (id, row, before) => checkModelFlags(id, row, before, providers)
   })
-  const choice: RuntimeChoice = { form: runtime.form, formOf: name => runtime.formOf(name), names: () => runtime.names() }
+  const choice: RuntimeChoice = {
+    form: runtime.form,
+    formOf: name => runtime.formOf(name),
+    names: () => runtime.names(),
+    isElsewhere: name => runtime.isElsewhere(name),
+    optionsOf: name => runtime.optionsOf(name)
+  }
   const plans = new SlotPlans({
     ...host, config, models, providers, hardware, runtime: choice, instance, engineKey: kernel.engineKey
   })
@@ -123,7 +129,8 @@ export function createInference (
     assertMayRun: name => {
       gpu.assertAllows(name)
       const context: RivalContext = { providers, device: slot => plans.device(slot), gpus: hardware.info.gpus }
-      const live = [...config.snapshot.slots.values()].filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
+      const all = [...config.snapshot.slots.values()]
+      const live = all.filter(slot => !plans.isElsewhere(slot) && (slot.name === name || isLive(fleet.core(slot.name))))
       assertNoRival(name, live, context)
     },
     ports: {
@@ -142,7 +149,7 @@ export function createInference (
     },
     watchRelease: async name => {
       const slot = config.snapshot.slots.get(name)
-      const usesGpu = slot !== undefined && deviceClassOf(plans.device(slot)) === 'gpu'
+      const usesGpu = slot !== undefined && !plans.isElsewhere(slot) && deviceClassOf(plans.device(slot)) === 'gpu'
       return usesGpu ? await watchRelease(readGpuMemory, clock) : () => Promise.resolve()
     }
   })

@@ -2,6 +2,7 @@ import type { SettingsTable } from 'svc-gateway/plugin'
 import { storeSettings } from './providers/npu-rt/settings.js'
 import { dialectSettings } from './dialects/ollama/settings.js'
 import { memorySettings } from './services/memory/settings.js'
+import { clusterSettings } from './runtimes/kubernetes/settings.js'
 
 /**
  * The plugins that come with the gateway. A name and a way to load it: nothing is imported before the host asks.
@@ -10,6 +11,7 @@ import { memorySettings } from './services/memory/settings.js'
 const builtins = [
   { name: 'ollama', settings: dialectSettings, load: () => import('./dialects/ollama/index.js') },
   { name: 'gemini', load: () => import('./dialects/gemini/index.js') },
+  { name: 'kubernetes', settings: clusterSettings, load: () => import('./runtimes/kubernetes/index.js') },
   { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
   { name: 'npu-rt', settings: storeSettings, load: () => import('./providers/npu-rt/index.js') },

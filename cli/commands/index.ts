@@ -141,6 +141,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./engine/index.js')).addEngineCommands
   },
   {
+    usage: 'cluster',
+    about: 'prepare a Kubernetes cluster for slots',
+    load: async () => (await import('./cluster/index.js')).addClusterCommands
+  },
+  {
     usage: 'update [options]',
     about: 'install a newer release of the gateway, or go back to the one before',
     load: async () => (await import('./update/index.js')).addUpdateCommand

@@ -71,13 +71,16 @@ export function layPlugins (plugins: readonly DeclaredPlugin[]): LaidProviders {
 }
 
 /** What slots may ask for by name; without those of plugins where one of them cannot tell. */
-export function declaredRuntimes (plugins: readonly DeclaredPlugin[]): Pick<RuntimeChoice, 'formOf' | 'names'> {
+export function declaredRuntimes (plugins: readonly DeclaredPlugin[]): Pick<RuntimeChoice, 'formOf' | 'names' | 'isElsewhere' | 'optionsOf'> {
   const isUnknown = plugins.some(({ plugin, trouble }) => trouble !== null && [plugin?.kind ?? 'runtime'].flat().includes('runtime'))
   if (isUnknown) return {}
-  const forms = new Map(plugins.flatMap(({ runtimes }) => runtimes.map(({ name, form }) => [name, form] as const)))
+  const runtimes = plugins.flatMap(plugin => plugin.runtimes)
+  const forms = new Map(runtimes.map(({ name, form }) => [name, form] as const))
   const known = ['docker', 'podman', ...forms.keys()]
   return {
     names: () => known,
+    isElsewhere: name => runtimes.some(runtime => runtime.name === name && runtime.elsewhere === true),
+    optionsOf: name => runtimes.find(runtime => runtime.name === name)?.slotOptions,
     formOf: name => forms.get(name) ?? (name === 'docker' || name === 'podman' ? 'container' : null)
   }
 }

@@ -49,7 +49,7 @@ export { openSqlFile, openSqlFileWith, SqlFile } from '../sqlite/sql-file.js'
 export type { SqlConnection, SqlDriver, SqlFileOptions, SqlValue, SqlVersion } from '../sqlite/sql-file.js'
 export { whileConnected } from './http/while-connected.js'
 export {
-  builtinRuntimes, defineRuntime, isRuntime, LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT
+  builtinRuntimes, defineRuntime, isRuntime, LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT
 } from './provider/engine-runtime.js'
 export type {
   ContainerForm, ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineRunState, EngineSpec, LogOptions,

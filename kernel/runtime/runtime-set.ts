@@ -63,11 +63,21 @@ export class RuntimeSet implements ContainerRuntime {
     return this.#standing(name)?.form ?? this.#find(name)?.form ?? null
   }
 
+  /** Whether the driver of this name runs its engines on other machines. */
+  isElsewhere (name: string): boolean {
+    return this.#find(name)?.definition.elsewhere === true
+  }
+
+  /** What a slot may say to the driver of this name; undefined for one that is told nothing. */
+  optionsOf (name: string): RuntimeDefinition['slotOptions'] {
+    return this.#find(name)?.definition.slotOptions
+  }
+
   /** All of them, the default first. */
   views (): readonly RuntimeView[] {
     const standing = this.#drivers.map((driver, i) =>
       ({ name: driver.info.driver, form: driver.form, default: i === 0, info: driver.info, problem: null }))
-    const beside = this.#named.filter(({ name, driver, problem }) => !this.#isOwn(name) || driver !== null || problem !== null)
+    const beside = this.#named.filter(({ name, driver, problem }) => this.#isOpened(name) || driver !== null || problem !== null)
     return [...standing, ...beside.map(named => named.view())]
   }
 
@@ -91,9 +101,9 @@ export class RuntimeSet implements ContainerRuntime {
     this.#names = this.#named.map(({ name }) => name)
   }
 
-  /** Opens those that plugins bring, and those of the gateway's that are asked for. Never rejects: each has its `problem`. */
+  /** Opens those that plugins want opened, and others that are asked for. Never rejects: each has its `problem`. */
   async open (asked: ReadonlySet<string>): Promise<void> {
-    const wanted = this.#named.filter(({ name }) => !this.#isOwn(name) || (asked.has(name) && this.#standing(name) === undefined))
+    const wanted = this.#named.filter(({ name }) => this.#isOpened(name) || (asked.has(name) && this.#standing(name) === undefined))
     await Promise.all(wanted.map(async named => {
       try {
         await this.#ready(named)
@@ -136,8 +146,12 @@ export class RuntimeSet implements ContainerRuntime {
     return id
   }
 
-  async start (id: string, signal: AbortSignal): Promise<void> {
-    await (await this.#owner(id)).start(id, signal)
+  startTimeoutMs (spec: EngineSpec): number | null {
+    return this.#find(spec.runtime ?? '')?.driver?.startTimeoutMs?.(spec) ?? null
+  }
+
+  async start (id: string, signal: AbortSignal, told?: (line: string) => void): Promise<void> {
+    await (await this.#owner(id)).start(id, signal, told)
   }
 
   async startPiped (id: string, signal: AbortSignal): Promise<ProgramPipes> {
@@ -232,6 +246,11 @@ export class RuntimeSet implements ContainerRuntime {
 
   #isOwn (name: string): boolean {
     return this.#deps?.own?.some(definition => definition.name === name) === true
+  }
+
+  /** At each start, whether a slot asks for it or not. */
+  #isOpened (name: string): boolean {
+    return !this.#isOwn(name) && this.#find(name)?.definition.wanted?.() !== false
   }
 
   /** One of those that were open from the first. */

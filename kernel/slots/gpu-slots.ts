@@ -12,6 +12,7 @@ export function gpuSlots (
 ): GpuSlots {
   return {
     device: slot => plans.device(slot),
+    isElsewhere: slot => plans.isElsewhere(slot),
     launchedAs: name => fleet.launchedAs(name) ?? fleet.held.place(name),
     held: () => fleet.held.places(),
     isUp: name => hasEngine(fleet.core(name)) || fleet.held.place(name) !== null,

@@ -85,7 +85,8 @@ export class PressureEviction {
     const { config, plans, fleet } = this.#deps
     return [...config.snapshot.slots.values()].flatMap(slot => {
       const core = fleet.core(slot.name)
-      return core === null ? [] : [{ slot, core, provider: plans.provider(slot.name), device: plans.device(slot) }]
+      if (core === null || plans.isElsewhere(slot)) return []
+      return [{ slot, core, provider: plans.provider(slot.name), device: plans.device(slot) }]
     })
   }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|mdns|systemd|all ...]     (default: all)
+# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|mdns|systemd|kubernetes|all ...]     (default: all)
 #
 # Installs from Debian's packages what a group needs and this machine lacks, starting no service.
 #   docker    docker.io iptables debootstrap
@@ -10,6 +10,8 @@
 #   browser   chromium
 #   mdns      avahi-daemon avahi-utils iproute2
 #   systemd   systemd dbus polkitd
+#   kubernetes
+#             containerd runc containernetworking-plugins busybox-static openssl curl bc zstd
 # With everything there already it does not touch apt.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -22,6 +24,7 @@ declare -A packages=(
   [browser]=chromium
   [mdns]='avahi-daemon avahi-utils iproute2'
   [systemd]='systemd dbus polkitd'
+  [kubernetes]='containerd runc containernetworking-plugins busybox-static openssl curl bc zstd'
 )
 
 [ $# -gt 0 ] || set -- all

@@ -1,4 +1,5 @@
 import type { Runtimes } from '../../record/runtimes.js'
+import type { ClusterSurvey } from '../../../plugins/runtimes/kubernetes/survey/survey.js'
 import type { HardwareInfo, SvcConfig } from '../../../kernel/contract/index.js'
 import type { FileVerdict } from '../config/validate.js'
 
@@ -24,6 +25,8 @@ export interface DoctorFacts {
   readonly disk: { readonly path: string, readonly freeBytes: number | null, readonly leastGb: number }
   readonly ports: readonly PortFacts[]
   readonly files: readonly FileVerdict[]
+  /** Null where no cluster is named. */
+  readonly cluster: ClusterSurvey | null
   /** Plugins that are not in force as they are installed, and why. */
   /** As the gateway tells them; null while none runs. */
   readonly runtimes: Runtimes | null

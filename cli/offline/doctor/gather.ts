@@ -29,6 +29,7 @@ import { leastNode } from '../../version.js'
 import type { DeviceNode, DoctorFacts, PortFacts } from './facts.js'
 import { runtimesSchema } from '../../record/runtimes.js'
 import { holdersOf } from './listeners.js'
+import { clusterFacts } from '../cluster/cluster.js'
 import { svcSchema } from '../svc-schema.js'
 
 export interface GatherOptions {
@@ -45,7 +46,9 @@ export async function gatherFacts (
   const parts = await loadParts({ paths, schema: svcSchema }, null)
   const svc = parts.svc.value ?? svcConfigSchema.parse({})
   const store = storeOf(env, svc.models, paths)
-  const [hasSystemctl, folders, hasProcessEngine, container, hardware, nodes, disk, ports, home, gateway] = await Promise.all([
+  const [
+    hasSystemctl, folders, hasProcessEngine, container, hardware, nodes, disk, ports, home, gateway, cluster
+  ] = await Promise.all([
     isOnPath('systemctl', env.PATH ?? ''),
     writableFolders(paths, store),
     findsProcessEngine(cli, paths, svc),
@@ -55,7 +58,8 @@ export async function gatherFacts (
     diskFacts(env, store, clock),
     portFacts(paths, svc, parts, options.ports),
     checkHome(paths, env),
-    askGateway(client)
+    askGateway(client),
+    clusterFacts(cli, parts)
   ])
   cli.signal.throwIfAborted()
   return {
@@ -76,6 +80,7 @@ export async function gatherFacts (
     runtimes: gateway.problem === null ? await runtimeFacts(client) : null,
     plugins: await pluginFacts(client, gateway.problem === null, home.plugins),
     gateway,
+    cluster,
     neighbour: await neighbourOn(cli, svc.server.port, ports),
     ...container
   }

@@ -72,6 +72,15 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     return runtimes.every(({ problem }) => problem == null) ? ok(message)
       : warn(message, 'Slots that ask for it by `runtime` do not start; mend what it says and load one, or give them another runtime.')
   },
+  cluster ({ cluster }) {
+    if (cluster === null) return ok('no cluster is named')
+    const { place, namespace, version, problems, doubts, gpus } = cluster
+    const next = '`svc cluster manifest` prints the namespace, the account and the rights for `kubectl apply -f -`; the rest is in [runtime.kubernetes] of svc.toml.'
+    if (problems.length > 0) return fail(`${place}: ${problems.join('; ')}`, next)
+    const given = Object.entries(gpus ?? {}).map(([name, count]) => `${count} ${name}`).join(', ')
+    const said = `Kubernetes ${version ?? ''} at ${place}, namespace '${namespace}'; GPUs: ${gpus === null ? 'the account may not see nodes' : given === '' ? 'none' : given}`
+    return doubts.length > 0 ? warn(`${said}; ${doubts.join('; ')}`, next) : ok(said)
+  },
   gpu ({ hardware, nodes, user }) {
     if (hardware === null) return warn('the hardware could not be probed')
     const closed = nodes.filter(({ path, canOpen }) => !canOpen && !path.startsWith('/dev/accel/') && !path.includes('/card'))

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { z } from 'zod'
 import { hasBrand, RUNTIME_BRAND } from '../brand.js'
 import type { EngineAddress } from './engine-client.js'
 import type { MountSpec } from './provider-launch.js'
@@ -85,6 +86,8 @@ export interface EngineSpec {
   readonly port: number | null
   /** Name of the driver that it is for; absent: whichever takes its form by default. */
   readonly runtime?: string
+  /** What the slot says to that driver (`RuntimeDefinition.slotOptions`); absent: nothing. */
+  readonly options?: Readonly<Record<string, unknown>>
   /** Further ports that it listens on, by name; published as the port is. */
   readonly ports?: Readonly<Record<string, number>>
   readonly form: ContainerForm | ProcessForm
@@ -157,13 +160,19 @@ export interface ContainerRuntime {
    * engines listen on another machine does not know.
    */
   assertPortFree? (spec: EngineSpec): Promise<void>
+  /**
+   * How long `create` and `start` of this launch may take together, in milliseconds. Absent: `[slots] start_timeout_s`. For a
+   * driver that fetches the image, or waits for room, while it starts.
+   */
+  startTimeoutMs? (spec: EngineSpec): number | null
   /** Creates and starts nothing. Returns the id. Rejects with the signal's reason and leaves nothing when that aborts. */
   create (spec: EngineSpec, signal: AbortSignal): Promise<string>
   /**
    * Resolves when the engine runs; whether it serves is for its health check to say. An engine that runs is left as
    * it is. Rejects with the signal's reason when that aborts; the engine may then run or not, so remove it.
+   * @param told what the start waits for, in a line for people
    */
-  start (id: string, signal: AbortSignal): Promise<void>
+  start (id: string, signal: AbortSignal, told?: (line: string) => void): Promise<void>
   /** As `start`, of one that is `piped` and has not run yet. Its streams must be read, or it blocks. */
   startPiped? (id: string, signal: AbortSignal): Promise<ProgramPipes>
   /**
@@ -211,6 +220,15 @@ export interface RuntimeDefinition {
   readonly name: string
   /** The launches that it takes. `container`: slots give it an image. `process`: a program of the gateway's host. */
   readonly form: EngineForm
+  /**
+   * Engines run on other machines. Devices, memory and files of this host say nothing about their slots then, and the slots
+   * have no part in who gets a GPU of this host.
+   */
+  readonly elsewhere?: true
+  /** What a slot may say to it, in `runtime_options`. Takes an empty table. */
+  readonly slotOptions?: z.ZodType
+  /** Whether it is opened at the start of the gateway although no slot asks for it. Absent: always. */
+  readonly wanted?: () => boolean
   /**
    * Opens it over the engines that it left: those of an earlier gateway must be found again by `list`. Called before slots
    * look for their engines, and again at a launch when it failed. Deadline 30 s. What it throws keeps back its slots alone.

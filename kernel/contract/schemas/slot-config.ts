@@ -69,6 +69,7 @@ export const slotConfigSchema = z.strictObject({
     .meta({ description: 'Engine provider that runs the slot; unset takes the default of its type and device' }),
   runtime: runtimeNameSchema.nullable().default(null)
     .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; docker, podman or the name of a plugin\'s driver on that one alone; unset leaves it to the engine' }),
+  runtime_options: freeTableSchema.default({}).meta({ description: 'Settings for the driver that `runtime` names, where a plugin brings it' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),
   role: z.enum(slotRoles).nullable().default(null).meta({ description: 'Routing hint; derived from the name when unset' }),
   enabled: z.boolean().default(true).meta({ description: 'Serve this slot and start it with the gateway' }),

@@ -4,6 +4,8 @@ import type { PlacedSlot } from './gpu-groups.js'
 /** What the arbiter asks of the slots. */
 export interface GpuSlots {
   device (slot: NamedSlotConfig): Device
+  /** Its engine runs on another machine: it has no part in a GPU of this one. */
+  isElsewhere (slot: NamedSlotConfig): boolean
   /** What the slot was when its engine was started, whatever its file says by now; null without an engine. */
   launchedAs (name: string): PlacedSlot | null
   /** As started: slots whose engine is left running because a file of theirs cannot be read. */

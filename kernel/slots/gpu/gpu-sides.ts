@@ -50,7 +50,8 @@ export class GpuSides {
 
   #placed (): PlacedSlot[] {
     const { config, slots } = this.#deps
-    const known = [...config.snapshot.slots.values()].map(slot => ({ slot, device: slots.device(slot) }))
+    const here = [...config.snapshot.slots.values()].filter(slot => !slots.isElsewhere(slot))
+    const known = here.map(slot => ({ slot, device: slots.device(slot) }))
     return [...known, ...slots.held().filter(({ slot }) => !config.snapshot.slots.has(slot.name))]
   }
 }

@@ -96,11 +96,13 @@ export class Launcher {
       signal.throwIfAborted()
       await fetchImage(slot, prepared, { ...this.#deps, imagePullMs: budgets.imagePullMs }, signal, report)
       report('starting', `starting ${prepared.image?.ref ?? 'the engine'}`)
-      await budget(budgets.startMs, 'starting the engine', async inner => {
+      const told = (line: string): void => report('starting', line)
+      const startMs = runtime.startTimeoutMs?.(prepared.spec) ?? budgets.startMs
+      await budget(startMs, 'starting the engine', async inner => {
         await this.#removeStrays(prepared.spec)
         spec = prepared.spec
         id = await runtime.create(prepared.spec, inner)
-        await runtime.start(id, inner)
+        await runtime.start(id, inner, told)
       })
       runs = true
       return await this.#settle(slot, await this.#inspect(id!), prepared, signal, report, false)

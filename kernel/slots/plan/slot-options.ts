@@ -1,5 +1,6 @@
 import { svcError, type EngineProvider, type NamedSlotConfig } from '../../contract/index.js'
 import { checkShape, invalid, type Checked } from '../../config/check/shape-check.js'
+import { checkRuntimeOptions, type RuntimeChoice } from './slot-runtime.js'
 
 /** The `[options]` table of a slot as its provider reads it, defaults filled in; or what is wrong with it. Pure. */
 export function checkOptions (slot: NamedSlotConfig, provider: EngineProvider): Checked<NamedSlotConfig['options']> {
@@ -10,7 +11,17 @@ export function checkOptions (slot: NamedSlotConfig, provider: EngineProvider): 
 
 /** Throws `slot.config_error` for options that the provider refuses. */
 export function slotOptions (slot: NamedSlotConfig, provider: EngineProvider): NamedSlotConfig['options'] {
-  const { value, problems } = checkOptions(slot, provider)
+  return checkedIn(slot, checkOptions(slot, provider))
+}
+
+/** Throws `slot.config_error` for what the driver that runs the slot is not told. */
+export function runtimeOptions (
+  slot: NamedSlotConfig, driver: string | null, runtimes: RuntimeChoice
+): NamedSlotConfig['runtime_options'] {
+  return checkedIn(slot, checkRuntimeOptions(slot, driver, runtimes))
+}
+
+function checkedIn<T> (slot: NamedSlotConfig, { value, problems }: Checked<T>): T {
   if (value !== null) return value
   const { message, details, param } = invalid(`slot '${slot.name}'`, problems)
   throw svcError('slot.config_error', message, { details: { ...details, slot: slot.name }, ...(param === null ? {} : { param }) })

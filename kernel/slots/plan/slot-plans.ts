@@ -28,9 +28,11 @@ import { slotImage } from './slot-image.js'
 import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
 import { allPorts, NO_PORTS, type EnginePorts } from './launch/engine-ports.js'
-import { slotOptions } from './slot-options.js'
+import { runtimeOptions, slotOptions } from './slot-options.js'
 import { Swaps } from './swaps.js'
 import { noModel, SlotModels, takesModel } from './slot-models.js'
+
+const NO_ACCESS: DeviceAccess = { devices: [], cdiDevices: [], groups: [], securityOpts: [], env: {} }
 
 export interface SlotPlansDeps {
   readonly config: Pick<ConfigService, 'snapshot' | 'paths'>
@@ -121,7 +123,8 @@ export class SlotPlans {
       profiles: this.#deps.config.snapshot.profiles, providers: this.#deps.providers
     })
     const model = provider.models === undefined ? this.#models.of(slot, provider) : null
-    return { slot: { ...slot, options: slotOptions(slot, provider) }, provider, device, profile, model }
+    const own = { options: slotOptions(slot, provider), runtime_options: runtimeOptions(slot, this.driver(slot), this.#deps.runtime) }
+    return { slot: { ...slot, ...own }, provider, device, profile, model }
   }
 
   /** Tokens; null for slot types that have no context window. */
@@ -157,7 +160,7 @@ export class SlotPlans {
       provider: effective.provider,
       mtp: this.#mtp(effective),
       runtime: this.driver(effective.slot),
-      access: this.#deps.access(effective.device, effective.slot.gpu_index, launch.form),
+      access: this.#access(effective.slot, effective.device, launch.form),
       image,
       publishHost: config.snapshot.svc.slots.publish_host
     })
@@ -173,6 +176,12 @@ export class SlotPlans {
   /** The driver that a slot asks for by its name; null: whichever takes its form. */
   driver (slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>): string | null {
     return namedDriver(runtimeOf(slot, this.#deps.providers))
+  }
+
+  /** Whether the slot's engine runs on another machine. */
+  isElsewhere (slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>): boolean {
+    const driver = this.driver(slot)
+    return driver !== null && this.#deps.runtime.isElsewhere?.(driver) === true
   }
 
   /** The image a slot would run, or null for one that has none, and for one that runs as a process. */
@@ -193,7 +202,8 @@ export class SlotPlans {
 
   /** Files of the next launch that cannot be read. Rejects with `slot.config_error`, as `effective` throws. */
   async missingFiles (name: string): Promise<readonly MissingFile[]> {
-    return await this.#models.missing(this.effective(name))
+    const effective = this.effective(name)
+    return this.isElsewhere(effective.slot) ? [] : await this.#models.missing(effective)
   }
 
   /** The same host with other slots and profiles, as a draft has them. Swaps that are in force do not count. */
@@ -208,19 +218,19 @@ export class SlotPlans {
       device: () => {
         const slot = this.slot(name)
         const [device, provider] = [this.device(slot), this.providerOf(slot)]
-        this.#deps.access(device, slot.gpu_index, this.form(slot))
-        if (provider !== null) assertRequirements(slot, provider, device, this.#deps.hardware.info)
+        this.#access(slot, device, this.form(slot))
+        if (provider !== null && !this.isElsewhere(slot)) assertRequirements(slot, provider, device, this.#deps.hardware.info)
       },
       model: async effective => {
         if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw noModel(effective.slot)
-        return await this.#models.missing(effective)
+        return this.isElsewhere(effective.slot) ? [] : await this.#models.missing(effective)
       },
       image: () => this.image(name),
       launch: async ({ provider }) => {
         const { form } = this.plan(name, NO_PORTS)
         if (form.kind !== 'container') await chooseCandidate(`slot '${name}'`, provider, form.candidates, this.#deps.path, '127.0.0.1')
       },
-      hardware: this.#deps.hardware.info
+      hardware: this.isElsewhere(this.slot(name)) ? null : this.#deps.hardware.info
     })
   }
 
@@ -229,10 +239,13 @@ export class SlotPlans {
     const effective = this.effective(name)
     const { provider, slot } = effective
     if (needsModel(provider, slot) && this.modelId(name) === null) throw noModel(slot)
-    assertRequirements(slot, provider, effective.device, this.#deps.hardware.info)
-    await this.#models.requireFiles(effective)
+    const isElsewhere = this.isElsewhere(slot)
+    if (!isElsewhere) {
+      assertRequirements(slot, provider, effective.device, this.#deps.hardware.info)
+      await this.#models.requireFiles(effective)
+    }
     const plan = this.plan(name, ports)
-    if (plan.form.kind === 'container') await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)
+    if (plan.form.kind === 'container' && !isElsewhere) await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)
     const { publish_host: bindHost } = this.#deps.config.snapshot.svc.slots
     const { form, env } = plan.form.kind === 'container'
       ? { form: plan.form, env: {} }
@@ -249,6 +262,11 @@ export class SlotPlans {
     })
     const { configHash, workers, headers, image } = plan
     return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image, rendered: renderedLaunch(plan) }
+  }
+
+  /** What this host gives the engine of a slot: nothing to one that runs elsewhere. */
+  #access (slot: NamedSlotConfig, device: Device, form: EngineForm): DeviceAccess {
+    return this.isElsewhere(slot) ? NO_ACCESS : this.#deps.access(device, slot.gpu_index, form)
   }
 
   #input ({ slot, provider, device, profile, model }: EffectiveSlot, ports: EnginePorts): LaunchInput {

@@ -1,4 +1,6 @@
+import type { z } from 'zod'
 import { svcError, type NamedSlotConfig, type ProviderCatalog } from '../../contract/index.js'
+import { checkShape, type Checked } from '../../config/check/shape-check.js'
 import type { EngineForm } from '../../contract/provider/engine-runtime.js'
 
 /** What slots can be run by. */
@@ -9,6 +11,10 @@ export interface RuntimeChoice {
   readonly formOf?: (name: string) => EngineForm | null
   /** Drivers that have a name; another list whenever it changed. */
   readonly names?: () => readonly string[]
+  /** Whether a driver runs its engines on other machines. Absent: none does. */
+  readonly isElsewhere?: (name: string) => boolean
+  /** What a slot may say to a driver. Absent: nothing is known of that. */
+  readonly optionsOf?: (name: string) => z.ZodType | undefined
 }
 
 /** What a slot asks for: as its file says, else as its provider does. Null: the default. */
@@ -29,6 +35,20 @@ export function formOfRuntime (asked: string | null, runtimes: RuntimeChoice): E
 /** Null for the words that mean a form, which whatever takes it by default runs. */
 export function namedDriver (asked: string | null): string | null {
   return asked === 'container' || asked === 'process' ? null : asked
+}
+
+/** What a slot says to its driver, as that reads it, defaults filled in; or what is wrong with it. Pure. */
+export function checkRuntimeOptions (
+  { runtime_options: options }: NamedSlotConfig, driver: string | null, { formOf, optionsOf }: RuntimeChoice
+): Checked<NamedSlotConfig['runtime_options']> {
+  const schema = driver === null ? undefined : optionsOf?.(driver)
+  if (schema !== undefined) {
+    const checked = checkShape(schema, options, { audience: 'client', userPath: path => ['runtime_options', ...path] })
+    return checked as Checked<NamedSlotConfig['runtime_options']>
+  }
+  if (formOf === undefined || Object.keys(options).length === 0) return { value: options, problems: [] }
+  const message = driver === null ? 'is for a slot whose `runtime` names a driver of a plugin' : `is nothing that runtime '${driver}' takes`
+  return { value: null, problems: [{ path: ['runtime_options'], message, unknown: false }] }
 }
 
 /** Throws `slot.config_error` where a slot asks for a driver that does not exist. */

@@ -19,7 +19,7 @@ export interface EngineOfSlot extends Pick<EngineSpec, 'env' | 'form'> {
 
 /** An engine as its driver is to start it, with the labels by which a later gateway knows it. */
 export function engineSpec ({ instance, effective, generation, configHash, ports, driver, env, form }: EngineOfSlot): EngineSpec {
-  const { provider, slot: { name } } = effective
+  const { provider, slot: { name, runtime_options: options } } = effective
   return {
     name: `svc-${instance.slice(0, 8)}-${name}-${generation}-${randomBytes(3).toString('hex')}`,
     labels: {
@@ -32,6 +32,7 @@ export function engineSpec ({ instance, effective, generation, configHash, ports
     env,
     port: ports.port,
     ...(driver === null ? {} : { runtime: driver }),
+    ...(Object.keys(options).length === 0 ? {} : { options }),
     ...(provider.ports === undefined ? {} : { ports: allPorts(provider, ports) }),
     form
   }

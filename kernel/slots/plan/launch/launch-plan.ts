@@ -95,8 +95,9 @@ function portsOf ({ port, ports }: LaunchInput): object {
 }
 
 /** An engine of one driver does not stand in for one of another. */
-function runtimeIn ({ runtime = null }: PlanInput): object {
-  return runtime === null ? {} : { runtime }
+function runtimeIn ({ runtime = null, launch: { slot: { runtime_options: options } } }: PlanInput): object {
+  const told = Object.keys(options).length === 0 ? {} : { options }
+  return runtime === null ? {} : { runtime, ...told }
 }
 
 function headersOf (provider: EngineProvider, input: LaunchSpecInput): LaunchPlan['headers'] {

@@ -10,7 +10,8 @@ export interface LaunchQuestions {
   readonly image: (effective: EffectiveSlot) => unknown
   /** Everything else, asked when the device and the image are there. */
   readonly launch: (effective: EffectiveSlot) => Promise<void>
-  readonly hardware: HardwareInfo
+  /** Null where it is not this host that runs the engine. */
+  readonly hardware: HardwareInfo | null
 }
 
 /** Asks all that can be asked before a start, and collects the refusals: one does not hide the others. */
@@ -44,8 +45,8 @@ export async function launchTroubles (
 }
 
 /** A model that all the memory together cannot hold. What is only tight is the operator's to judge. */
-async function unfit ({ model, device }: EffectiveSlot, hardware: HardwareInfo): Promise<LaunchTrouble[]> {
-  if (model === null) return []
+async function unfit ({ model, device }: EffectiveSlot, hardware: HardwareInfo | null): Promise<LaunchTrouble[]> {
+  if (model === null || hardware === null) return []
   const size = model.size_bytes > 0 ? model.size_bytes : await stat(model.path).then(stats => stats.size, () => 0)
   const { status, reasons } = memoryFit(size, device, hardware)
   return status === 'too_large' ? [{ what: 'fit', message: `model '${model.id}' does not fit ${device}: ${reasons.join('; ')}` }] : []

@@ -1,0 +1,214 @@
+import { Agent, request, type Dispatcher } from 'undici'
+import { isSvcError, messageOf, type Clock } from 'svc-gateway/plugin'
+import { kubernetesError } from '../errors.js'
+import { CredentialSource, type Shown } from './credentials.js'
+import type { ClusterAccess } from './kubeconfig.js'
+import type { ApiStatus } from './objects.js'
+
+export interface ApiCall {
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** From the root of the server. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: object
+  /** Of a patch. */
+  readonly contentType?: string
+  readonly signal?: AbortSignal
+}
+
+/** A TLS connection, for what speaks something else than HTTP over it. */
+export interface ApiConnection {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly tls: {
+    readonly ca?: string
+    readonly cert?: string
+    readonly key?: string
+    readonly servername?: string
+    readonly rejectUnauthorized: boolean
+  }
+}
+
+const ANSWER_MS = 30_000
+const LONGEST_ANSWER = 64 * 1024 * 1024
+/** Of a refusal, as much as is shown. */
+const LONGEST_REFUSAL = 64 * 1024
+
+/** The API server of one cluster. Requests are bounded in time; streams end by their signal, or by `close`. */
+export class ClusterApi {
+  readonly access: ClusterAccess
+  readonly #credentials: CredentialSource
+  readonly #closing = new AbortController()
+  #agent: Agent | null = null
+  #certificate: Shown['certificate'] = null
+
+  constructor (access: ClusterAccess, clock: Clock, env: NodeJS.ProcessEnv) {
+    this.access = access
+    this.#credentials = new CredentialSource(access.credentials, clock, env, this.#closing.signal)
+  }
+
+  get namespace (): string { return this.access.namespace }
+
+  /** Path of a kind of object of the namespace, or of one of them. */
+  path (kind: string, name?: string): string {
+    return `/api/v1/namespaces/${encodeURIComponent(this.namespace)}/${kind}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`
+  }
+
+  /** The answer as JSON. Throws what `refusal` says, and `kubernetes.unavailable`. */
+  async json<T> (call: ApiCall): Promise<T> {
+    const limit = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...call.signal === undefined ? [] : [call.signal]])
+    const { body } = await this.#send(call, limit)
+    try {
+      return JSON.parse(await readText(body, LONGEST_ANSWER)) as T
+    } catch (error) {
+      throw this.#failed(error, call)
+    }
+  }
+
+  /** The same; null for what does not exist. */
+  async find<T> (call: ApiCall): Promise<T | null> {
+    try {
+      return await this.json<T>(call)
+    } catch (error) {
+      if (isSvcError(error) && error.details.status === 404) return null
+      throw error
+    }
+  }
+
+  /** Bytes as they come. The signal, or `close`, ends them with an error. */
+  async stream (call: ApiCall & { readonly signal: AbortSignal }): Promise<Dispatcher.ResponseData['body']> {
+    const { body } = await this.#send(call, call.signal)
+    return body
+  }
+
+  /** For a WebSocket to a path. */
+  async connection (path: string): Promise<ApiConnection> {
+    const shown = await this.#credentials.show()
+    return {
+      url: `${this.access.server.replace(/^http/, 'ws')}${path}`,
+      headers: shown.authorization === null ? {} : { authorization: shown.authorization },
+      tls: this.#tls(shown)
+    }
+  }
+
+  async close (): Promise<void> {
+    this.#closing.abort(new Error('the runtime is closed'))
+    const agent = this.#agent
+    this.#agent = null
+    await agent?.destroy()
+  }
+
+  async #send (call: ApiCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const first = await this.#ask(call, signal)
+    if (first.statusCode < 400) return first
+    if (first.statusCode !== 401 || !this.#credentials.renews) throw await this.#refusal(first, call)
+    // a token that has ended: shown anew once
+    await first.body.dump()
+    this.#credentials.forget()
+    const second = await this.#ask(call, signal)
+    if (second.statusCode < 400) return second
+    throw await this.#refusal(second, call)
+  }
+
+  async #ask ({ method = 'GET', path, query, body, contentType = 'application/json', ...call }: ApiCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const shown = await this.#credentials.show()
+    const headers: Record<string, string> = { accept: 'application/json, */*' }
+    if (shown.authorization !== null) headers.authorization = shown.authorization
+    if (body !== undefined) headers['content-type'] = contentType
+    try {
+      return await request(`${this.access.server}${path}${query === undefined ? '' : `?${new URLSearchParams(query)}`}`, {
+        method,
+        headers,
+        // with its length: the API server takes an unframed body of a DELETE for the next request
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.any([signal, this.#closing.signal]),
+        dispatcher: this.#agentFor(shown)
+      })
+    } catch (error) {
+      throw this.#failed(error, { path, ...call })
+    }
+  }
+
+  #agentFor (shown: Shown): Agent {
+    if (this.#agent !== null && this.#certificate === shown.certificate) return this.#agent
+    const former = this.#agent
+    this.#certificate = shown.certificate
+    this.#agent = new Agent({ connect: this.#tls(shown), headersTimeout: ANSWER_MS, bodyTimeout: 0, keepAliveTimeout: 30_000 })
+    // what runs over it is ended by the server when its certificate has
+    void former?.close()
+    return this.#agent
+  }
+
+  #tls ({ certificate }: Shown): ApiConnection['tls'] {
+    const { ca, serverName, verifies } = this.access
+    return {
+      ...(ca === null ? {} : { ca }),
+      ...(certificate === null ? {} : certificatePair(certificate)),
+      ...(serverName === null ? {} : { servername: serverName }),
+      rejectUnauthorized: verifies
+    }
+  }
+
+  async #refusal (answer: Dispatcher.ResponseData, call: ApiCall): Promise<Error> {
+    const text = await readText(answer.body, LONGEST_REFUSAL).catch(() => '')
+    return refusal(answer.statusCode, statusOf(text), call, this.namespace)
+  }
+
+  #failed (error: unknown, { path, signal }: Pick<ApiCall, 'path' | 'signal'>): unknown {
+    if (signal?.aborted === true) return signal.reason
+    if (isSvcError(error)) return error
+    const { server } = this.access
+    const code = (error as { readonly code?: string }).code ?? ''
+    if (/^(?:UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|CERT_|ERR_TLS_CERT)/.test(code)) {
+      return kubernetesError('kubernetes.untrusted',
+        `the certificate of ${server} cannot be verified (${code}); check certificate-authority and tls-server-name in the kubeconfig`, { cause: error })
+    }
+    if (/^(?:ERR_SSL|ERR_OSSL)/.test(code) && /alert/i.test(messageOf(error))) {
+      return kubernetesError('kubernetes.unauthorized', `${server} does not accept the certificate of the kubeconfig (${code})`, { cause: error })
+    }
+    return kubernetesError('kubernetes.unavailable', `the API server ${server} does not answer ${path}: ${code === '' ? messageOf(error) : code}`, { cause: error })
+  }
+}
+
+/** What an answer of 400 and above means. Pure. */
+export function refusal (status: number, { message = '', reason = '' }: ApiStatus, { method = 'GET', path }: ApiCall, namespace: string): Error {
+  const said = message === '' ? `HTTP ${status}` : message.slice(0, 1000)
+  const options = { details: { status, reason } }
+  if (status === 401) {
+    return kubernetesError('kubernetes.unauthorized', `the cluster does not accept the credentials (${said}); renew those of the kubeconfig`, options)
+  }
+  if (status === 403) {
+    if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}`, options)
+    if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' is used up: ${said}`, options)
+    return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)
+  }
+  if (status === 404 && /^namespaces /.test(said)) {
+    return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' does not exist; \`svc cluster manifest\` prints what makes it`, options)
+  }
+  if (status === 429 || status >= 500) return kubernetesError('kubernetes.unavailable', `the API server is in trouble: ${said}`, options)
+  return kubernetesError('kubernetes.refused', `the API server refused ${method} ${path}: ${said}`, options)
+}
+
+function statusOf (text: string): ApiStatus {
+  try {
+    const value = JSON.parse(text) as ApiStatus | null
+    return typeof value?.message === 'string' ? value : { message: text }
+  } catch {
+    return { message: text.trim() }
+  }
+}
+
+function certificatePair ({ cert, key }: NonNullable<Shown['certificate']>): { readonly cert: string, readonly key: string } {
+  return { cert, key }
+}
+
+async function readText (body: AsyncIterable<Buffer>, most: number): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > most) throw new Error(`the answer is longer than ${most} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,33 @@
+import { core, definePlugin, defineRuntime, settingsOf } from 'svc-gateway/plugin'
+import { kubernetesError } from './errors.js'
+import { clusterSettings, isConfigured, slotOptionsSchema } from './settings.js'
+
+/** Slots whose engines run in a Kubernetes cluster. See README.md. */
+export default definePlugin({
+  name: 'kubernetes',
+  kind: 'runtime',
+  apiVersion: 1,
+  requires: { config: core.config, clock: core.clock },
+  errors: kubernetesError,
+  settings: clusterSettings,
+  register: ctx => {
+    const { config, clock } = ctx.services
+    const settings = (): ReturnType<typeof settingsOf<typeof clusterSettings.schema>>['kubernetes'] =>
+      settingsOf(config.snapshot.svc, clusterSettings).kubernetes
+    ctx.addRuntime(defineRuntime({
+      name: 'kubernetes',
+      form: 'container',
+      elsewhere: true,
+      slotOptions: slotOptionsSchema,
+      wanted: () => isConfigured(settings()),
+      open: async signal => {
+        const { openKubernetes } = await import('./open.js')
+        const budgets = (): { startS: number, pullS: number, stopS: number } => {
+          const { start_timeout_s: startS, image_pull_timeout_s: pullS, stop_timeout_s: stopS } = config.snapshot.svc.slots
+          return { startS, pullS, stopS }
+        }
+        return await openKubernetes({ settings, budgets, clock, log: ctx.log, env: process.env }, signal)
+      }
+    }))
+  }
+})

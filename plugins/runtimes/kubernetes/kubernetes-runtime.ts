@@ -1,0 +1,287 @@
+import {
+  isSvcError, LABEL_INSTANCE, LABEL_SLOT, pause, svcError, type Clock, type ContainerRuntime, type EngineExit,
+  type EngineInspection, type EngineSpec, type Logger, type LogOptions, type RuntimeInfo
+} from 'svc-gateway/plugin'
+import type { ClusterApi } from './api/cluster-api.js'
+import type { ClusterEvent, Pod } from './api/objects.js'
+import { listAll } from './api/watched-list.js'
+import { InstancePods, podsOf } from './pod/instance-pods.js'
+import { podLogs } from './pod/pod-logs.js'
+import { isPodId, newPodId, type KeptLaunch } from './pod/pod-names.js'
+import { podManifest } from './pod/pod-spec.js'
+import { inspection, launchOf, runState } from './pod/pod-state.js'
+import { untilRunning } from './pod/pod-start.js'
+import type { Reach } from './reach/reach.js'
+import { podSettings, slotOptionsSchema, type ClusterSettings } from './settings.js'
+
+export interface KubernetesRuntimeDeps {
+  readonly api: ClusterApi
+  readonly info: RuntimeInfo
+  readonly clock: Clock
+  readonly log: Logger
+  readonly reach: Reach
+  readonly settings: () => ClusterSettings
+  /** What `[slots]` says, in seconds. */
+  readonly budgets: () => { readonly startS: number, readonly pullS: number, readonly stopS: number }
+}
+
+const MERGE = 'application/merge-patch+json'
+/** Of one that is removed: it was asked to stop before, or nothing depends on how it ends. */
+const REMOVE_GRACE_S = 1
+/** Longer than a kubelet takes; then the node is gone, and the pod with it. */
+const LOST_AFTER_MS = 60_000
+const LOOK_AGAIN_MS = 2_000
+const CLEANUP = 'the pod of a start that was given up'
+
+/** Engines as bare pods of one namespace, one for each launch. */
+export class KubernetesRuntime implements ContainerRuntime {
+  readonly form = 'container'
+  readonly info: RuntimeInfo
+  readonly #deps: KubernetesRuntimeDeps
+  readonly #pods = new Map<string, InstancePods>()
+  readonly #closing = new AbortController()
+
+  constructor (deps: KubernetesRuntimeDeps) {
+    this.#deps = deps
+    this.info = deps.info
+  }
+
+  /** A cluster tells nobody what its nodes have: the pod pulls. */
+  imagePresent (): Promise<boolean> { return Promise.resolve(true) }
+  pull (): Promise<void> { return Promise.resolve() }
+
+  startTimeoutMs (): number {
+    const { startS, pullS } = this.#deps.budgets()
+    return (this.#deps.settings().capacity_timeout_s + pullS + startS) * 1000
+  }
+
+  async assertPortFree (spec: EngineSpec): Promise<void> {
+    await this.#deps.reach.assertFree(spec)
+  }
+
+  async create (spec: EngineSpec, signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted()
+    const { api, budgets, settings } = this.#deps
+    const id = newPodId(spec.labels[LABEL_SLOT] ?? '')
+    const options = slotOptionsSchema.parse(spec.options ?? {})
+    const body = podManifest({ id, spec, settings: podSettings(settings(), options), graceS: budgets().stopS })
+    try {
+      // not cut off: whether a pod was made must be known
+      await api.json<Pod>({ method: 'POST', path: api.path('pods'), body })
+    } catch (error) {
+      // the answer may be what was lost
+      if (isSvcError(error) && error.code === 'kubernetes.unavailable') await this.#forget(id)
+      signal.throwIfAborted()
+      throw error
+    }
+    if (signal.aborted) {
+      await this.remove(id)
+      throw signal.reason
+    }
+    return id
+  }
+
+  async start (id: string, signal: AbortSignal, told: (line: string) => void = () => {}): Promise<void> {
+    const { api, clock, reach, settings } = this.#deps
+    const found = await this.#find(id)
+    if (found === null) throw notFound(id)
+    signal.throwIfAborted()
+    const { pod, kept } = found
+    if (runState(pod) === 'running') return
+    const pods = this.#podsOf(kept)
+    await reach.open(pod, kept)
+    pods.starting(kept)
+    try {
+      await this.#openGate(pod)
+      await untilRunning({
+        pods,
+        clock,
+        id,
+        told,
+        look: async () => (await this.#find(id))?.pod ?? null,
+        events: async () => (await listAll<ClusterEvent>(api, api.path('events'), { fieldSelector: `involvedObject.name=${id}` })).items,
+        capacityMs: settings().capacity_timeout_s * 1000
+      }, AbortSignal.any([signal, this.#closing.signal]))
+    } catch (error) {
+      pods.failed(id)
+      await reach.drop(id)
+      throw error
+    }
+  }
+
+  async stop (id: string, timeoutS: number): Promise<void> {
+    const { api, reach } = this.#deps
+    const found = await this.#find(id)
+    if (found === null) return
+    const { pod } = found
+    if (runState(pod) === 'created') {
+      // without a node nobody would end it, and it has nothing to say
+      if (isGated(pod)) return
+      return await this.remove(id)
+    }
+    if (runState(pod) === 'running') {
+      const isAsked = await api.find({
+        method: 'PATCH', path: api.path('pods', id), contentType: MERGE, body: { spec: { activeDeadlineSeconds: 1 } }
+      })
+      if (isAsked !== null) await this.#untilEnded(found, timeoutS)
+    }
+    await reach.drop(id)
+  }
+
+  async remove (id: string): Promise<void> {
+    const { api, log, reach } = this.#deps
+    const found = await this.#find(id)
+    if (found === null) return await reach.drop(id)
+    const pods = this.#podsOf(found.kept)
+    const path = api.path('pods', id)
+    await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: String(REMOVE_GRACE_S) } })
+    const since = this.#deps.clock.monotonic()
+    for (;;) {
+      const next = pods.next(id)
+      try {
+        const pod = await api.find<Pod>({ path })
+        if (pod === null) break
+        if (this.#deps.clock.monotonic() - since >= LOST_AFTER_MS && isLost(pod)) {
+          log.warn({ engine: id }, 'the node of a pod does not answer any more: the pod is removed without it')
+          await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: '0' } })
+        }
+        await this.#nextLook(next.shown)
+      } finally {
+        next.drop()
+      }
+    }
+    pods.gone(id)
+    await reach.drop(id)
+  }
+
+  async inspect (id: string): Promise<EngineInspection | null> {
+    const found = await this.#find(id)
+    return found === null ? null : await this.#inspected(found.pod, found.kept)
+  }
+
+  async list (labels: Readonly<Record<string, string>>): Promise<readonly EngineInspection[]> {
+    const { api } = this.#deps
+    const { items } = await listAll<Pod>(api, api.path('pods'), podsOf(labels[LABEL_INSTANCE] ?? null))
+    const wanted = Object.entries(labels)
+    const own = items.flatMap(pod => {
+      const kept = launchOf(pod)
+      return kept !== null && wanted.every(([key, value]) => kept.labels[key] === value) ? [{ pod, kept }] : []
+    })
+    return await Promise.all(own.map(({ pod, kept }) => this.#inspected(pod, kept)))
+  }
+
+  async* logs (id: string, options: LogOptions): AsyncIterable<string> {
+    if (!isPodId(id)) throw notFound(id)
+    const { api, clock } = this.#deps
+    const runs = async (name: string): Promise<boolean | null> => {
+      const found = await this.#find(name)
+      return found === null ? null : runState(found.pod) !== 'exited'
+    }
+    yield* podLogs(id, options, { api, clock, runs, closed: this.#closing.signal })
+  }
+
+  onExit (instance: string, listener: (exit: EngineExit) => void): () => void {
+    return this.#instance(instance).onExit(listener)
+  }
+
+  async close (): Promise<void> {
+    this.#closing.abort(new Error('the runtime is closed'))
+    for (const pods of this.#pods.values()) pods.close()
+    await this.#deps.reach.close()
+    await this.#deps.api.close()
+  }
+
+  /** The pod of an engine of a gateway; null for what is none, whatever it is called. */
+  async #find (id: string): Promise<{ readonly pod: Pod, readonly kept: KeptLaunch } | null> {
+    if (!isPodId(id)) return null
+    const { api } = this.#deps
+    const pod = await api.find<Pod>({ path: api.path('pods', id) })
+    const kept = pod === null ? null : launchOf(pod)
+    return pod === null || kept === null ? null : { pod, kept }
+  }
+
+  async #inspected (pod: Pod, kept: KeptLaunch): Promise<EngineInspection> {
+    this.#podsOf(kept).seen(pod)
+    const address = runState(pod) === 'running' ? await this.#deps.reach.address(pod, kept) : null
+    return inspection(pod, kept, address)
+  }
+
+  #podsOf ({ labels }: KeptLaunch): InstancePods {
+    return this.#instance(labels[LABEL_INSTANCE] ?? '')
+  }
+
+  #instance (instance: string): InstancePods {
+    const known = this.#pods.get(instance)
+    if (known !== undefined) return known
+    const { api, clock, log } = this.#deps
+    const pods = new InstancePods(api, clock, log, instance)
+    if (this.#closing.signal.aborted) pods.close()
+    this.#pods.set(instance, pods)
+    return pods
+  }
+
+  async #openGate (pod: Pod): Promise<void> {
+    if (!isGated(pod)) return
+    const { api } = this.#deps
+    const opened = await api.find<Pod>({
+      method: 'PATCH', path: api.path('pods', pod.metadata.name), contentType: MERGE, body: { spec: { schedulingGates: [] } }
+    })
+    if (opened === null) throw notFound(pod.metadata.name)
+  }
+
+  /** Its node kills it when its grace is over. A node that is gone does not: then the time that the caller gives counts. */
+  async #untilEnded ({ pod: first, kept }: { readonly pod: Pod, readonly kept: KeptLaunch }, timeoutS: number): Promise<void> {
+    const { clock } = this.#deps
+    const pods = this.#podsOf(kept)
+    const graceMs = Math.max(timeoutS, first.spec.terminationGracePeriodSeconds ?? 0) * 1000
+    const since = clock.monotonic()
+    for (;;) {
+      const next = pods.next(kept.id)
+      try {
+        const found = await this.#find(kept.id)
+        if (found === null || runState(found.pod) === 'exited') {
+          if (found !== null) pods.seen(found.pod)
+          return
+        }
+        if (clock.monotonic() - since >= graceMs + LOST_AFTER_MS && isLost(found.pod)) return await this.remove(kept.id)
+        await this.#nextLook(next.shown)
+      } finally {
+        next.drop()
+      }
+    }
+  }
+
+  /** The watch may be down: then it is looked anyway. */
+  async #nextLook (shown: (signal: AbortSignal) => Promise<Pod | null>): Promise<void> {
+    const { signal } = this.#closing
+    const enough = new AbortController()
+    const later = pause(this.#deps.clock, LOOK_AGAIN_MS, AbortSignal.any([signal, enough.signal]))
+    await Promise.race([shown(enough.signal), later]).catch(() => {})
+    later.catch(() => {})
+    enough.abort()
+    if (signal.aborted) throw svcError('gateway.stopping', 'the gateway stops')
+  }
+
+  async #forget (id: string): Promise<void> {
+    const { api, log } = this.#deps
+    try {
+      await api.find({ method: 'DELETE', path: api.path('pods', id), query: { gracePeriodSeconds: String(REMOVE_GRACE_S) } })
+    } catch (error) {
+      // its labels are known: the next launch of the slot finds it
+      log.warn({ err: error, engine: id }, `${CLEANUP} may be left`)
+    }
+  }
+}
+
+function isGated ({ spec }: Pod): boolean {
+  return (spec.schedulingGates ?? []).length > 0
+}
+
+/** Its node tells nothing of it any more. */
+function isLost ({ status }: Pod): boolean {
+  return status?.conditions?.some(({ type, status: ready }) => type === 'Ready' && ready !== 'True') === true
+}
+
+function notFound (id: string): Error {
+  return svcError('runtime.not_found', `there is no engine ${id.slice(0, 80)}`)
+}

@@ -1,0 +1,35 @@
+import type { Clock, ContainerRuntime, Logger } from 'svc-gateway/plugin'
+import { ClusterApi } from './api/cluster-api.js'
+import { clusterAccess } from './api/kubeconfig.js'
+import { KubernetesRuntime, type KubernetesRuntimeDeps } from './kubernetes-runtime.js'
+import { ForwardReach } from './reach/forward-reach.js'
+import { NodePortReach } from './reach/node-port-reach.js'
+import { PodReach, type Reach } from './reach/reach.js'
+import type { ClusterSettings } from './settings.js'
+
+export interface OpenOptions extends Pick<KubernetesRuntimeDeps, 'settings' | 'budgets'> {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly env: NodeJS.ProcessEnv
+}
+
+/** Connects to the cluster that the settings name. Throws what keeps it from that. */
+export async function openKubernetes (options: OpenOptions, signal: AbortSignal): Promise<ContainerRuntime> {
+  const { settings, budgets, clock, log, env } = options
+  const now = settings()
+  const access = await clusterAccess(now, env)
+  const api = new ClusterApi(access, clock, env)
+  try {
+    const { gitVersion } = await api.json<{ readonly gitVersion: string }>({ path: '/version', signal })
+    const info = { driver: 'kubernetes', version: gitVersion, endpoint: access.server, reason: `${access.source}, namespace '${access.namespace}'` }
+    return new KubernetesRuntime({ api, info, clock, log, reach: reachOf(now, api, log), settings, budgets })
+  } catch (error) {
+    await api.close()
+    throw error
+  }
+}
+
+function reachOf ({ reach, node_host: host }: ClusterSettings, api: ClusterApi, log: Logger): Reach {
+  if (reach === 'forward') return new ForwardReach(api, log)
+  return reach === 'node-port' ? new NodePortReach(api, host) : new PodReach()
+}

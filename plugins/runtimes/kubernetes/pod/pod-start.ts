@@ -1,0 +1,51 @@
+import { pause, svcError, type Clock } from 'svc-gateway/plugin'
+import type { ClusterEvent, Pod } from '../api/objects.js'
+import { kubernetesError } from '../errors.js'
+import type { InstancePods } from './instance-pods.js'
+import { startVerdict } from './pod-state.js'
+
+export interface StartWait {
+  readonly pods: Pick<InstancePods, 'next'>
+  readonly clock: Clock
+  readonly id: string
+  /** What is waited for, each time it is something else. */
+  readonly told: (line: string) => void
+  readonly look: () => Promise<Pod | null>
+  readonly events: () => Promise<readonly ClusterEvent[]>
+  readonly capacityMs: number
+}
+
+/** A volume that cannot be mounted is told by events only, which change nothing of the pod. */
+const LOOK_AGAIN_MS = 2_000
+
+/** Waits until the engine of a pod runs, or has run. Throws why it does not, or with the signal's reason. */
+export async function untilRunning (wait: StartWait, signal: AbortSignal): Promise<void> {
+  const { pods, clock, id, told, look, events, capacityMs } = wait
+  const since = clock.monotonic()
+  let said = ''
+  let placed = false
+  for (;;) {
+    signal.throwIfAborted()
+    const next = pods.next(id)
+    try {
+      const pod = await look()
+      if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started', { heals: true })
+      const first = startVerdict(pod)
+      const verdict = first.kind === 'waits' && !first.forCapacity ? startVerdict(pod, await events()) : first
+      if (verdict.kind === 'runs') return
+      if (verdict.kind === 'fails') throw verdict.error
+      placed ||= !verdict.forCapacity
+      if (verdict.line !== said) told(verdict.line)
+      said = verdict.line
+      if (!placed && clock.monotonic() - since >= capacityMs) {
+        throw kubernetesError('kubernetes.no_capacity', `no node had room within ${capacityMs / 1000} s (capacity_timeout_s): ${said}`)
+      }
+      const enough = new AbortController()
+      const both = AbortSignal.any([signal, enough.signal])
+      await Promise.race([next.shown(both).catch(() => {}), pause(clock, LOOK_AGAIN_MS, both).catch(() => {})])
+      enough.abort()
+    } finally {
+      next.drop()
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import type { EngineAddress, EngineInspection, EngineRunState } from 'svc-gateway/plugin'
+import { kubernetesError } from '../errors.js'
+import type { ClusterEvent, ContainerStatus, Pod } from '../api/objects.js'
+import { CONTAINER, LAUNCH_ANNOTATION, MANAGED_BY, MANAGED_LABEL, type KeptLaunch } from './pod-names.js'
+
+/** What a pod keeps of its launch; null for a pod that is not an engine of a gateway, whatever its labels say. Pure. */
+export function launchOf ({ metadata: { name, labels = {}, annotations = {} } }: Pod): KeptLaunch | null {
+  if (labels[MANAGED_LABEL] !== MANAGED_BY) return null
+  try {
+    const kept = JSON.parse(annotations[LAUNCH_ANNOTATION] ?? '') as KeptLaunch
+    return kept.id === name && typeof kept.labels === 'object' ? kept : null
+  } catch {
+    return null
+  }
+}
+
+export function engineStatus (pod: Pod): ContainerStatus | null {
+  return pod.status?.containerStatuses?.find(({ name }) => name === CONTAINER) ?? null
+}
+
+/** The pod ends only when its container has. Pure. */
+export function runState (pod: Pod): EngineRunState {
+  const state = engineStatus(pod)?.state
+  if (state?.terminated !== undefined) return 'exited'
+  if (state?.running !== undefined) return 'running'
+  return isOver(pod) ? 'exited' : 'created'
+}
+
+/** @param address where it is reached, should it run */
+export function inspection (pod: Pod, kept: KeptLaunch, address: EngineAddress | null): EngineInspection {
+  const status = engineStatus(pod)
+  const state = runState(pod)
+  const ended = state === 'exited' ? status?.state?.terminated : undefined
+  const startedAt = Date.parse(status?.state?.running?.startedAt ?? ended?.startedAt ?? '')
+  return {
+    id: kept.id,
+    name: kept.name,
+    labels: kept.labels,
+    state,
+    exitCode: ended?.exitCode ?? null,
+    oomKilled: ended?.reason === 'OOMKilled',
+    address: state === 'running' ? address : null,
+    label: pod.spec.containers.find(({ name }) => name === CONTAINER)?.image ?? '',
+    startedAt: Number.isNaN(startedAt) ? null : startedAt
+  }
+}
+
+export type StartVerdict =
+  | { readonly kind: 'runs' }
+  | { readonly kind: 'waits', readonly forCapacity: boolean, readonly line: string }
+  | { readonly kind: 'fails', readonly error: Error }
+
+/** How often a mount may fail before it counts: what the kubelet cannot mount it tries again at growing intervals. */
+const MOUNT_TRIES = 4
+
+/**
+ * How far the start of a pod is. One that ended after it ran has started: its exit says the rest. Pure.
+ * @param events of the pod, the last one last
+ */
+export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): StartVerdict {
+  const { status = {} } = pod
+  const engine = engineStatus(pod)?.state
+  if (engine?.running !== undefined) return { kind: 'runs' }
+  if (engine?.terminated !== undefined) return judgeEnd(engine.terminated)
+  for (const { state, name } of status.initContainerStatuses ?? []) {
+    if (state?.terminated !== undefined && state.terminated.exitCode !== 0) {
+      const said = firstLine(state.terminated.message ?? '')
+      return fails('kubernetes.volume', `a download failed (${name}, code ${state.terminated.exitCode})${said === '' ? '' : `: ${said}`}; check the downloads of the slot`)
+    }
+    if (state?.waiting !== undefined) {
+      const judged = judgeWaiting(state.waiting)
+      if (judged !== null) return judged
+    }
+    if (state?.running !== undefined) return { kind: 'waits', forCapacity: false, line: 'fetching the model into the pod' }
+  }
+  if (isOver(pod)) return fails('kubernetes.evicted', `the pod ended before the engine ran: ${sentence(status.reason, status.message)}`)
+  const judged = engine?.waiting === undefined ? null : judgeWaiting(engine.waiting)
+  if (judged !== null) return judged
+  const scheduled = status.conditions?.find(({ type }) => type === 'PodScheduled')
+  if (scheduled?.status === 'False') return judgeUnscheduled(scheduled.reason ?? '', scheduled.message ?? '')
+  const mount = events.findLast(({ reason }) => reason === 'FailedMount' || reason === 'FailedAttachVolume')
+  if (mount !== undefined) {
+    const said = firstLine(mount.message ?? '')
+    if ((mount.count ?? 1) >= MOUNT_TRIES) return fails('kubernetes.volume', `${said}; check model_storage, model_path and model_claim`)
+    return { kind: 'waits', forCapacity: false, line: `waiting for a volume: ${said}` }
+  }
+  const last = events.at(-1)
+  const line = last?.reason === 'Pulling' ? firstLine(last.message ?? 'pulling the image') : 'the pod has a node and is being made'
+  return { kind: 'waits', forCapacity: false, line }
+}
+
+function judgeEnd ({ reason = '', message = '', exitCode }: NonNullable<NonNullable<ContainerStatus['state']>['terminated']>): StartVerdict {
+  const neverRan = ['StartError', 'ContainerCannotRun', 'ContainerStatusUnknown'].includes(reason)
+  if (!neverRan) return { kind: 'runs' }
+  return fails('kubernetes.not_runnable', `the container could not be started (${reason}, code ${exitCode}): ${firstLine(message)}; check the image and its command`)
+}
+
+/** Null for what passes by itself. */
+function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string, readonly message?: string }): StartVerdict | null {
+  const said = sentence(reason, message)
+  switch (reason) {
+    case 'ErrImageNeverPull':
+    case 'InvalidImageName':
+      return fails('kubernetes.image_absent', `${said}; check container_image of the slot`)
+    case 'ErrImagePull':
+    case 'ImagePullBackOff':
+    case 'RegistryUnavailable':
+    case 'SignatureValidationFailed':
+      if (/not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no basic auth/i.test(message)) {
+        return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and pull_secrets for a registry that wants a login`)
+      }
+      // the back-off alone names no cause; the try before it did
+      return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', said)
+    case 'CreateContainerConfigError':
+      return fails('kubernetes.object_missing', said)
+    case 'CreateContainerError':
+    case 'RunContainerError':
+      return fails('kubernetes.not_runnable', said)
+    default:
+      return null
+  }
+}
+
+function judgeUnscheduled (reason: string, message: string): StartVerdict {
+  const said = firstLine(message)
+  if (/persistentvolumeclaim "[^"]*" not found/.test(said)) {
+    return fails('kubernetes.claim_missing', `${said}; make the claim, or set model_claim to one that exists`)
+  }
+  if (reason !== 'Unschedulable') return { kind: 'waits', forCapacity: true, line: 'waiting for the scheduler' }
+  return { kind: 'waits', forCapacity: true, line: `waiting for capacity: ${said}` }
+}
+
+function isOver ({ status }: Pod): boolean {
+  return status?.phase === 'Failed' || status?.phase === 'Succeeded'
+}
+
+function fails (code: Parameters<typeof kubernetesError>[0], message: string): StartVerdict {
+  return { kind: 'fails', error: kubernetesError(code, message) }
+}
+
+function sentence (reason = '', message = ''): string {
+  const said = firstLine(message)
+  return [reason, said].filter(part => part !== '').join(': ') || 'no reason was given'
+}
+
+function firstLine (text: string): string {
+  return text.trim().split('\n')[0]!.slice(0, 500)
+}

@@ -1,0 +1,233 @@
+import { execFile, spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import type { ContainerRuntime } from '../../kernel/contract/provider/engine-runtime.js'
+import { runtimeConformance, tinyContainer } from '../../kernel/testing/index.js'
+import { openKubernetes } from '../../plugins/runtimes/kubernetes/open.js'
+import { clusterSettings } from '../../plugins/runtimes/kubernetes/settings.js'
+import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
+import { demoSentence } from '../../plugins/services/demo/sentence.js'
+import { run } from '../cli/support.js'
+import { api, chat, liveHome, readStream, startLive, writeHome, type LiveGateway } from '../e2e/live-gateway.js'
+import { eventually, realClock, recordingLogger } from '../kernel/runtime/support.js'
+import { root } from '../repository.js'
+
+t.setTimeout(600_000)
+const execute = promisify(execFile)
+const script = join(root, 'test/engines/kubernetes.sh')
+const tools = process.env.SVC_TEST_KUBERNETES_TOOLS ?? ''
+const LLAMA = process.env.SVC_TEST_LLAMA_IMAGE ?? 'svc-test/llama:latest'
+const NAMESPACE = 'svc-ring'
+const UP = /^(?:ready|serving)$/
+
+interface Cluster {
+  readonly kubeconfig: string
+  /** Null for a cluster that is not ours to stop. */
+  readonly folder: string | null
+  readonly kubectl: (...words: readonly string[]) => Promise<string>
+}
+
+/** Brings one up where there are tools for it, and stops it after the test; null after the test was skipped. */
+async function cluster (t: Test): Promise<Cluster | null> {
+  const given = process.env.SVC_TEST_KUBECONFIG
+  const kubectl = (kubeconfig: string, path: string): Cluster['kubectl'] => async (...words) =>
+    (await execute('kubectl', ['--kubeconfig', kubeconfig, ...words], { env: { ...process.env, PATH: path } })).stdout
+  if (given !== undefined) return { kubeconfig: given, folder: null, kubectl: kubectl(given, process.env.PATH!) }
+  if (!existsSync(join(tools, '4-start.sh')) || process.getuid?.() !== 0) {
+    t.pass('skipped', { skip: 'neither SVC_TEST_KUBECONFIG nor SVC_TEST_KUBERNETES_TOOLS leads to a cluster, or this is not root' })
+    return null
+  }
+  t.teardown(() => execute(script, ['stop']))
+  await execute(script, ['start'], { timeout: 300_000 })
+  const kubeconfig = (await execute(script, ['env'])).stdout.trim().split('=')[1]!
+  const folder = join(kubeconfig, '../..')
+  return { kubeconfig, folder, kubectl: kubectl(kubeconfig, pathOf(folder)) }
+}
+
+/** Programs of the cluster are known by the bare name that they are called by. */
+function pathOf (folder: string): string {
+  return `${join(folder, 'bin')}:${process.env.PATH!}`
+}
+
+t.test('a real cluster', async t => {
+  const here = await cluster(t)
+  if (here === null) return
+  await here.kubectl('create', 'namespace', NAMESPACE)
+  t.teardown(() => here.kubectl('delete', 'namespace', NAMESPACE, '--wait=false').catch(() => {}))
+  await t.test('the driver is judged as those for Docker, Podman and processes are', t => conforms(t, here))
+  if (here.folder !== null && process.env.SVC_TEST_DOCKER_HOST === undefined) {
+    t.pass('skipped', { skip: 'no SVC_TEST_DOCKER_HOST has an image with llama-server; run: eval "$(test/engines/up.sh)"' })
+    return
+  }
+  await t.test('a slot in the cluster, behind the real gateway', t => serves(t, here))
+  await t.test('each way of a pod not to come up is a code of its own, with the next step', t => fails(t, here))
+  if (here.folder !== null) await t.test('a stream goes on while the API server is away, and ends of engines are told afterwards', t => survives(t, here))
+})
+
+/** Forwarded, since the suite asks for ports of this host. */
+async function conforms (t: Test, { kubeconfig }: Cluster): Promise<void> {
+  const open = async (): Promise<ContainerRuntime> => {
+    const { kubernetes: settings } = clusterSettings.schema.parse({ kubernetes: { kubeconfig, namespace: NAMESPACE, reach: 'forward' } })
+    const runtime = await openKubernetes({
+      settings: () => settings,
+      budgets: () => ({ startS: 120, pullS: 120, stopS: 3 }),
+      clock: realClock,
+      log: recordingLogger(),
+      env: process.env
+    }, AbortSignal.timeout(120_000))
+    // as the gateway does: what runs is forwarded again from then on
+    await runtime.list({})
+    return runtime
+  }
+  // the host of a pod is its node, which is this machine: its loopback has the port that is forwarded
+  const checks = runtimeConformance({ open, spec: wish => tinyContainer('svc-test/node:1', { ...wish, network: 'everywhere' }) })
+  for (const { name, run: judge } of checks) await t.test(name, judge)
+}
+
+interface Slot { readonly state: string, readonly metadata: { readonly message: string } }
+
+type Refused = { readonly error: { readonly message: string, readonly details: { readonly reason: string } } }
+
+interface Home {
+  readonly home: string
+  readonly start: () => Promise<LiveGateway>
+}
+
+/** Slots with llama-server on the CPU, reached by the address of the pod. */
+async function clusterHome (t: Test, { kubeconfig }: Cluster, slots: Readonly<Record<string, string>>, cluster = ''): Promise<Home> {
+  const home = await liveHome(t, {
+    'var/lib/svc/models/demo.gguf': bigramGguf(),
+    'var/lib/svc/models/endless.gguf': bigramGguf({ cycle: true, contextLength: 32_768 })
+  })
+  const models = `${home}/var/lib/svc/models`
+  await writeHome(home, {
+    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[runtime.kubernetes]\nkubeconfig = "${kubeconfig}"\nnamespace = "${NAMESPACE}"\n${cluster}[slots]\nautostart = false\nstop_timeout_s = 3\n`,
+    'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${models}/demo.gguf"\n[models.endless]\npath = "${models}/endless.gguf"\n`,
+    ...Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text]))
+  })
+  return { home, start: () => startLive(t, home) }
+}
+
+function slotFile ({ model = 'demo', image = LLAMA, extra = '', options = '' } = {}): string {
+  return `device = "cpu"\nruntime = "kubernetes"\nimage = "${image}"\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 4096\n${extra}[runtime_options]\nresources = { requests = { cpu = "50m", memory = "32Mi" } }\n${options}`
+}
+
+const slotOf = async (gateway: LiveGateway, name: string): Promise<Slot> => (await api(gateway, 'GET', `/api/slots/${name}`)).json as Slot
+
+async function podsOf ({ kubectl }: Cluster): Promise<string[]> {
+  return (await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name')).split('\n').filter(line => line !== '')
+}
+
+/** A stream that lasts until it is left; `grows` waits for more of it. */
+async function endlessStream (gateway: LiveGateway): Promise<{ grows: () => Promise<boolean>, leave: () => void }> {
+  const controller = new AbortController()
+  const response = await chat(gateway.url, { model: 'endless', stream: true, max_tokens: 10_000_000 }, controller.signal)
+  const reader = response.body!.getReader()
+  await reader.read()
+  return {
+    grows: async () => {
+      for (let i = 0; i < 20; i++) if ((await reader.read()).done) return false
+      return true
+    },
+    leave: () => controller.abort()
+  }
+}
+
+async function serves (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, {
+    agent: slotFile(), endless: slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' })
+  })
+  let gateway = await start()
+  t.match((await api(gateway, 'GET', '/api/status')).json, { runtimes: [{ name: 'process' }, { name: 'kubernetes', info: { version: /^v1\./ }, problem: null }] })
+  t.strictSame(await podsOf(here), [], 'nothing runs yet')
+
+  const began = performance.now()
+  const cold = await chat(gateway.url, { stream: true, max_tokens: 60, temperature: 0 })
+  const reader = cold.body!.getReader()
+  let text = new TextDecoder().decode((await reader.read()).value)
+  t.comment(`from a cold request to its first bytes: ${Math.round(performance.now() - began)} ms`)
+  for (let part = await reader.read(); !part.done; part = await reader.read()) text += new TextDecoder().decode(part.value)
+  t.match(readStream(text), { done: true, error: null })
+  t.match(readStream(text).content, demoSentence.slice(0, 10), 'the model speaks')
+  const [pod = ''] = await podsOf(here)
+  t.match(await here.kubectl('-n', NAMESPACE, 'get', pod, '-o', 'yaml'), /automountServiceAccountToken: false/)
+
+  const short = async (): Promise<ReturnType<typeof readStream>> =>
+    readStream(await (await chat(gateway.url, { stream: true, max_tokens: 20, temperature: 0 })).text())
+  const many = await Promise.all(Array.from({ length: 50 }, short))
+  t.ok(many.every(({ done, error, content }) => done && error === null && content !== ''), 'fifty streams')
+
+  const logs = await run(['slot', 'logs', 'agent', '--url', gateway.url])
+  t.match(logs.stdout, /server|model/i, 'its log is read')
+
+  const stream = await endlessStream(gateway)
+  t.equal((await podsOf(here)).length, 2)
+  await gateway.kill('SIGKILL')
+  gateway = await start()
+  await eventually('the engine is adopted', async () => UP.test((await slotOf(gateway, 'agent')).state))
+  t.strictSame((await podsOf(here)).includes(pod), true, 'the engine is the one of before')
+  t.match(await (await chat(gateway.url, { max_tokens: 20 })).json(), { choices: [{ message: { content: String } }] })
+  t.equal((await podsOf(here)).length, 2, 'and nothing was started for it')
+  stream.leave()
+
+  const again = await endlessStream(gateway)
+  await here.kubectl('-n', NAMESPACE, 'delete', ...(await podsOf(here)).filter(name => name.includes('-endless-')), '--grace-period=1')
+  t.equal(await drains(again), false, 'a pod that is deleted by hand ends its streams')
+  const next = await endlessStream(gateway)
+  t.ok(await next.grows(), 'and the next request brings another one')
+  next.leave()
+
+  for (const name of ['agent', 'endless']) t.match(await api(gateway, 'POST', `/api/slots/${name}/unload`, { force: true }), { status: 200 })
+  await eventually('the pods are gone', async () => (await podsOf(here)).length === 0)
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+async function drains ({ grows }: { grows: () => Promise<boolean> }): Promise<boolean> {
+  for (;;) if (!await grows().catch(() => false)) return false
+}
+
+async function fails (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, {
+    'no-image': slotFile({ image: '127.0.0.1:5999/nothing/here:1' }),
+    'no-claim': slotFile({ options: 'model_storage = "claim"\nmodel_claim = "absent"\n' }),
+    'no-room': slotFile({ options: '' }).replace('requests = {', 'limits = { "nvidia.com/gpu" = "1" }, requests = {'),
+    'no-folder': slotFile({ options: 'model_root = "/"\nmodel_path = "/no/such/folder"\n' }),
+    'no-program': slotFile({ image: 'svc-test/node:1' })
+  }, 'capacity_timeout_s = 10\n')
+  const gateway = await start()
+  const load = async (name: string): Promise<Refused['error']> =>
+    ((await api(gateway, 'POST', `/api/slots/${name}/load`, {})).json as Refused).error
+  const waiting = load('no-room')
+  await eventually('the scheduler says why', async () => /waiting for capacity: .*nvidia\.com\/gpu/.test((await slotOf(gateway, 'no-room')).metadata.message))
+  t.match(await load('no-image'), { details: { reason: 'kubernetes.image_pull' }, message: /127\.0\.0\.1:5999/ })
+  t.match(await load('no-claim'), { details: { reason: 'kubernetes.claim_missing' }, message: /"absent" not found.*; make the claim, or set model_claim/ })
+  t.match(await load('no-program'), { details: { reason: 'kubernetes.not_runnable' } })
+  t.match(await load('no-folder'), { details: { reason: 'kubernetes.volume' }, message: /check model_storage/ })
+  t.match(await waiting, { details: { reason: 'kubernetes.no_capacity' }, message: /no node had room within 10 s .*nvidia\.com\/gpu/ })
+  t.strictSame(await podsOf(here), [], 'nothing is left of them')
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+async function survives (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, { endless: slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' }) })
+  const gateway = await start()
+  const stream = await endlessStream(gateway)
+  const folder = here.folder!
+  const pid = Number(readFileSync(join(folder, 'run/kube-apiserver.pid'), 'utf8'))
+  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').filter(word => word !== '')
+  process.kill(pid, 'SIGKILL')
+  await eventually('it is gone', () => !existsSync(`/proc/${pid}`))
+  t.ok(await stream.grows(), 'the stream goes on')
+  t.match(await slotOf(gateway, 'endless'), { state: UP })
+  const server = spawn(words[0]!, words.slice(1), { detached: true, stdio: 'ignore', env: { ...process.env, PATH: pathOf(folder) } })
+  server.unref()
+  writeFileSync(join(folder, 'run/kube-apiserver.pid'), String(server.pid))
+  await eventually('the API server is back', () => here.kubectl('get', '--raw', '/readyz'))
+  t.ok(await stream.grows(), 'and after it is back')
+  await here.kubectl('-n', NAMESPACE, 'delete', ...await podsOf(here), '--grace-period=1')
+  t.equal(await drains(stream), false)
+  await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'endless')).state))
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
