@@ -11,10 +11,10 @@ import { clusterSettings } from './runtimes/kubernetes/settings.js'
 const builtins = [
   { name: 'ollama', settings: dialectSettings, load: () => import('./dialects/ollama/index.js') },
   { name: 'gemini', load: () => import('./dialects/gemini/index.js') },
-  { name: 'kubernetes', settings: clusterSettings, load: () => import('./runtimes/kubernetes/index.js') },
   { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
   { name: 'npu-rt', settings: storeSettings, load: () => import('./providers/npu-rt/index.js') },
+  { name: 'kubernetes', settings: clusterSettings, load: () => import('./runtimes/kubernetes/index.js') },
   { name: 'remote-catalog', load: () => import('./providers/remote-catalog/index.js') },
   { name: 'stt-engine', load: () => import('./providers/stt-engine/index.js') },
   { name: 'tts-cpu', load: () => import('./providers/tts-cpu/index.js') },

@@ -324,6 +324,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/providers/llm-server/embedded/text-routes.ts': 'shown',
   'plugins/v1/realtime/index.ts': 'shown',
   'plugins/v1/realtime/serve.ts': 'shown',
+  'plugins/runtimes/kubernetes/api/credentials.ts': 'compared',
   'plugins/services/agent-budgets/budgets.ts': 'stored',
   'plugins/services/agents/book/agent-book.ts': 'stored',
   'plugins/services/agents/provision/phase-log.ts': 'shown',

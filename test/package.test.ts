@@ -25,7 +25,7 @@ t.test('whatever is installed is the very thing that was locked', async t => {
 })
 
 t.test('what ships with the gateway is little, and no more of it runs while it is installed than is known', async t => {
-  t.ok(shipped.length > 20 && shipped.length <= 191, `${shipped.length} packages; a new one has to be worth it`)
+  t.ok(shipped.length > 20 && shipped.length <= 192, `${shipped.length} packages; a new one has to be worth it`)
   // both come with dockerode: one prints a hint about versions, the other compiles what only remote daemons over SSH need
   t.strictSame(shipped.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path), ['node_modules/protobufjs', 'node_modules/ssh2'])
 })

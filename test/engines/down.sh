@@ -13,4 +13,6 @@ code=0
 for service in registry podman docker; do
   "$here/$service.sh" stop || code=1
 done
+# its ring stops it by itself, unless that was killed
+[ -z "${SVC_TEST_KUBERNETES_TOOLS:-}" ] || "$here/kubernetes.sh" stop || code=1
 exit "$code"
