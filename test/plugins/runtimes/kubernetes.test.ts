@@ -1,0 +1,94 @@
+import t from 'tap'
+import { LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineSpec } from '../../../kernel/contract/index.js'
+import { tinyContainer } from '../../../kernel/testing/index.js'
+import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
+import { startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
+import { stamped } from '../../../plugins/runtimes/kubernetes/pod/pod-logs.js'
+import { clusterSettings, isConfigured, podSettings, slotOptionsSchema } from '../../../plugins/runtimes/kubernetes/settings.js'
+
+const labels = { [LABEL_INSTANCE]: 'home', [LABEL_SLOT]: 'chat', [LABEL_PLACE]: 'llm gpu-cuda all' }
+
+function specOf (form: object = {}): EngineSpec {
+  const spec = tinyContainer('docker.io/engine:1', { name: 'svc-chat', port: 8081, labels, env: { PRICE: '$(HOME) is $$5' } })
+  return { ...spec, form: { ...spec.form, ...form } }
+}
+
+function manifest (form: object = {}, cluster: object = {}, options: object = {}): unknown {
+  const settings = podSettings(clusterSettings.schema.parse({ kubernetes: cluster }).kubernetes, slotOptionsSchema.parse(options))
+  return podManifest({ id: 'svc-chat-0123456789ab', spec: specOf(form), settings, graceS: 7 })
+}
+
+t.test('a launch becomes a bare pod that waits at its gate and asks for the GPU of its device', async t => {
+  t.match(manifest({ digest: 'sha256:abc' }), {
+    spec: {
+      schedulingGates: [{ name: 'svc.local/start' }],
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 7,
+      containers: [{ image: 'docker.io/engine@sha256:abc', resources: { limits: { 'nvidia.com/gpu': '1' } } }]
+    }
+  })
+})
+
+t.test('the cluster puts nothing in place of dollars in variables', async t => {
+  const { spec: { containers: [engine] } } = manifest() as { spec: { containers: Array<{ env: Array<{ name: string, value: string }> }> } }
+  t.equal(engine!.env.find(({ name }) => name === 'PRICE')!.value, '$$(HOME) is $$$$5')
+})
+
+t.test('what the slot says wins over what is said for all', async t => {
+  const pod = manifest({}, { runtime_class: 'nvidia', node_selector: { zone: 'a' } }, { node_selector: { zone: 'b' }, resources: { limits: { memory: '1Gi' } } })
+  t.match(pod, { spec: { runtimeClassName: 'nvidia', nodeSelector: { zone: 'b' }, containers: [{ resources: { limits: { memory: '1Gi' } } }] } })
+})
+
+t.test('models come from a claim, a folder of the node, or downloads', async t => {
+  const mounts = [{ source: '/srv/models/chat', target: '/srv/models/chat', readOnly: true }]
+  t.match(manifest({ mounts }, { model_storage: 'claim', model_claim: 'models', model_root: '/srv/models' }), {
+    spec: {
+      containers: [{ volumeMounts: [{ mountPath: '/srv/models/chat', subPath: 'chat', readOnly: true }] }],
+      volumes: [{ persistentVolumeClaim: { claimName: 'models' } }]
+    }
+  })
+  t.match(manifest({ mounts }, { model_root: '/srv/models', model_path: '/data' }), { spec: { volumes: [{ hostPath: { path: '/data/chat' } }] } })
+  const downloads = [{ url: 'https://example.com/a.gguf', path: '/srv/models/chat/a.gguf' }]
+  t.match(manifest({ mounts }, { model_storage: 'download' }, { downloads }), {
+    spec: { initContainers: [{ image: 'busybox:1.37', volumeMounts: [{ mountPath: '/srv/models/chat' }] }], volumes: [{ emptyDir: {} }] }
+  })
+})
+
+t.test('what a pod cannot have is refused before anything is made', async t => {
+  const refused = { code: 'kubernetes.unsupported' }
+  t.throws(() => manifest({ devices: ['/dev/accel/accel0'] }), refused)
+  t.throws(() => manifest({ ulimits: { memlock: { soft: -1, hard: -1 } } }), refused)
+  t.throws(() => manifest({ mounts: [{ source: '/home/me/template', target: '/template', readOnly: true }] }), refused)
+  t.throws(() => manifest({ mounts: [{ source: '/m', target: '/m', readOnly: true }] }, { model_storage: 'claim' }), refused)
+  t.throws(() => manifest({ mounts: [{ source: '/m', target: '/m', readOnly: true }] }, { model_storage: 'download' },
+    { downloads: [{ url: 'https://example.com/x', path: '/m/../etc/passwd' }] }), refused)
+})
+
+t.test('how far a start is can be read from the pod', async t => {
+  const pod = (status: object): Parameters<typeof startVerdict>[0] =>
+    ({ metadata: { name: 'p' }, spec: { containers: [{ name: 'engine', image: 'i' }] }, status })
+  const waiting = (reason: string, message = ''): object => ({ containerStatuses: [{ name: 'engine', state: { waiting: { reason, message } } }] })
+  const cases: ReadonlyArray<readonly [object, object]> = [
+    [{ containerStatuses: [{ name: 'engine', state: { running: {} } }] }, { kind: 'runs' }],
+    [{ phase: 'Failed', containerStatuses: [{ name: 'engine', state: { terminated: { exitCode: 3, reason: 'Error' } } }] }, { kind: 'runs' }],
+    [waiting('ErrImagePull', 'dial tcp: connection refused'), { error: { code: 'kubernetes.image_pull' } }],
+    [waiting('ErrImagePull', 'manifest unknown'), { error: { code: 'kubernetes.image_absent' } }],
+    [waiting('CreateContainerConfigError', 'secret "absent" not found'), { error: { code: 'kubernetes.object_missing' } }],
+    [waiting('ContainerCreating'), { kind: 'waits', forCapacity: false }],
+    [{ phase: 'Failed', reason: 'UnexpectedAdmissionError' }, { error: { code: 'kubernetes.evicted' } }],
+    [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }] },
+      { kind: 'waits', forCapacity: true, line: 'waiting for capacity: 0/3 nodes are available' }]
+  ]
+  for (const [status, expected] of cases) t.match(startVerdict(pod(status)), expected)
+})
+
+t.test('times of log lines compare as text, whatever their fraction', async t => {
+  t.strictSame(stamped('2026-11-27T01:02:03.5Z hello'), { time: '2026-11-27T01:02:03.500000000Z', text: 'hello' })
+  t.strictSame(stamped('2026-11-27T03:02:03.25+02:00 hi'), { time: '2026-11-27T01:02:03.250000000Z', text: 'hi' })
+  t.strictSame(stamped('no time'), { time: null, text: 'no time' })
+})
+
+t.test('no cluster is asked before svc.toml says something of one', async t => {
+  const of = (cluster: object): boolean => isConfigured(clusterSettings.schema.parse({ kubernetes: cluster }).kubernetes)
+  t.strictSame([of({}), of({ context: 'lab' })], [false, true])
+})
