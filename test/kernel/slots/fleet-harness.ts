@@ -91,6 +91,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
   }
   const modelId = (name: string): string => swaps.of(name)?.model ?? slotOf(name).model.default ?? 'model'
   const plans = {
+    isElsewhere: () => false,
     swaps,
     slot: slotOf,
     device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',

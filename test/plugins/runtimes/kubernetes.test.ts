@@ -35,7 +35,8 @@ t.test('the cluster puts nothing in place of dollars in variables', async t => {
 })
 
 t.test('what the slot says wins over what is said for all', async t => {
-  const pod = manifest({}, { runtime_class: 'nvidia', node_selector: { zone: 'a' } }, { node_selector: { zone: 'b' }, resources: { limits: { memory: '1Gi' } } })
+  const own = { node_selector: { zone: 'b' }, resources: { limits: { memory: '1Gi' } } }
+  const pod = manifest({}, { runtime_class: 'nvidia', node_selector: { zone: 'a' } }, own)
   t.match(pod, { spec: { runtimeClassName: 'nvidia', nodeSelector: { zone: 'b' }, containers: [{ resources: { limits: { memory: '1Gi' } } }] } })
 })
 
