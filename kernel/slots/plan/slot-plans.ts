@@ -123,7 +123,8 @@ export class SlotPlans {
       profiles: this.#deps.config.snapshot.profiles, providers: this.#deps.providers
     })
     const model = provider.models === undefined ? this.#models.of(slot, provider) : null
-    const own = { options: slotOptions(slot, provider), runtime_options: runtimeOptions(slot, this.driver(slot), this.#deps.runtime) }
+    const told = runtimeOptions(slot, this.driver(slot), this.#deps.runtime)
+    const own = { options: slotOptions(slot, provider), runtime_options: told }
     return { slot: { ...slot, ...own }, provider, device, profile, model }
   }
 

@@ -30,7 +30,8 @@ t.test('a launch becomes a bare pod that waits at its gate and asks for the GPU 
 })
 
 t.test('the cluster puts nothing in place of dollars in variables', async t => {
-  const { spec: { containers: [engine] } } = manifest() as { spec: { containers: Array<{ env: Array<{ name: string, value: string }> }> } }
+  interface Made { spec: { containers: Array<{ env: Array<{ name: string, value: string }> }> } }
+  const { spec: { containers: [engine] } } = manifest() as Made
   t.equal(engine!.env.find(({ name }) => name === 'PRICE')!.value, '$$(HOME) is $$$$5')
 })
 
