@@ -37,7 +37,7 @@ const podShape = {
   node_selector: z.record(key, value).default({}).meta(slotRestart('Labels that a node must have')),
   tolerations: z.array(tolerationSchema).max(64).default([]).meta(slotRestart('Taints of nodes that engines may run on')),
   runtime_class: name.default('').meta(slotRestart('Runtime class of the pods, such as nvidia; empty is the one of the cluster')),
-  pull_secrets: z.array(name).max(16).default([]).meta(slotRestart('Secrets with credentials for registries')),
+  registry_logins: z.array(name).max(16).default([]).meta(slotRestart('Names of the Secrets that pods log in to registries with')),
   model_storage: z.enum(modelStorages).default('host-path')
     .meta(slotRestart('Where pods find models: a folder of the node, a claim, or downloads into the pod')),
   model_claim: name.default('').meta(slotRestart('Claim with the models, which is mounted read-only; it is never made or deleted')),

@@ -136,7 +136,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /v1/tokenize': [404, 'dispatch.no_route'],
   'POST /v1/detokenize': [404, 'dispatch.no_route'],
   'POST /v1/score': [502, 'dispatch.upstream_failed'],
-  'POST /v2/rerank': [502, 'dispatch.upstream_failed'],
+  'POST /v2/rerank': [502, 'the reranker answered in an unknown shape'],
   'POST /v1/images/edits': [404, 'model.not_loaded'],
   'POST /v1/images/variations': [404, 'model.not_loaded'],
   'POST /api/comfyui/pin': [404, 'gpu.img_slot_missing'],
@@ -161,8 +161,8 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
 
 /** The code of an error, or its words where the API of the route knows no codes. */
 function codeOf (text: string): unknown {
-  const { error } = JSON.parse(text) as { readonly error: string | { readonly code: string | number } }
-  return typeof error === 'string' ? error : error.code
+  const { error, message } = JSON.parse(text) as { readonly error?: string | { readonly code: string | number }, readonly message?: string }
+  return error === undefined ? message : typeof error === 'string' ? error : error.code
 }
 
 /** It is opted in to. */

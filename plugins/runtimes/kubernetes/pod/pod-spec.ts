@@ -49,7 +49,7 @@ export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
       ...(settings.runtime_class === '' ? {} : { runtimeClassName: settings.runtime_class }),
       ...(Object.keys(settings.node_selector).length === 0 ? {} : { nodeSelector: settings.node_selector }),
       ...(settings.tolerations.length === 0 ? {} : { tolerations: settings.tolerations.map(withoutEmpty) }),
-      ...(settings.pull_secrets.length === 0 ? {} : { imagePullSecrets: settings.pull_secrets.map(name => ({ name })) }),
+      ...(settings.registry_logins.length === 0 ? {} : { imagePullSecrets: settings.registry_logins.map(name => ({ name })) }),
       ...(initContainers.length === 0 ? {} : { initContainers }),
       containers: [{
         name: CONTAINER,

@@ -107,7 +107,7 @@ function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string
     case 'RegistryUnavailable':
     case 'SignatureValidationFailed':
       if (/not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no basic auth/i.test(message)) {
-        return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and pull_secrets for a registry that wants a login`)
+        return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and registry_logins for a registry that wants a login`)
       }
       // the back-off alone names no cause; the try before it did
       return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', said)

@@ -5,7 +5,7 @@ import { doomedGateway, killedAtEach, type KillPoint } from './gpu-kill.js'
 t.setTimeout(600_000)
 t.jobs = 2
 
-const program = await doomedGateway(t)
+const program = await doomedGateway()
 
 const into: readonly KillPoint[] = [
   { type: 'gpu.mode', message: '-> claiming', left: 'inference' },

@@ -144,8 +144,8 @@ async function onDisk (home: string): Promise<{ readonly mode: string, readonly 
 export type Way = 'into' | 'back'
 
 /** The gateway that dies, for all that are started of it. */
-export function doomedGateway (t: Test): Promise<string> {
-  return oneFile(t, FIXTURE)
+export function doomedGateway (): Promise<string> {
+  return oneFile(FIXTURE)
 }
 
 /**
