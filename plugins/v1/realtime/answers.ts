@@ -1,10 +1,10 @@
 import type { SvcError } from 'svc-gateway/plugin'
 import { isObject, malformed, stringIn, type Json } from '../over-chat/ref.js'
 import { chatRequest } from './chat-request.js'
-import { heardParts, saysSomething, type Conversation } from './conversation.js'
+import { assertSize, heardParts, saysSomething, type Conversation } from './conversation.js'
 import { errorEvent } from './error-words.js'
 import { realtimeError } from './errors.js'
-import { readItem, type Item, type MessageItem } from './items.js'
+import { readItem, weightOf, type Item, type MessageItem } from './items.js'
 import type { Decided, SessionDeps } from './outcome.js'
 import { Response, type AnswerNews, type CancelReason, type ServerEvent } from './response.js'
 import { changedSettings, type Settings } from './settings.js'
@@ -77,14 +77,14 @@ export class Answers {
     const missing = session.missing('llm', settings) ?? (settings.modality === 'audio' ? session.missing('tts', settings) : null)
     if (missing !== null) throw missing
     if (input !== undefined && !Array.isArray(input)) throw malformed('response.input', 'must be a list')
-    const items = input === undefined ? null : (input as readonly unknown[]).map((item, i) => this.#inputItem(item, i, settings))
+    const items = input === undefined ? null : this.#inputItems(input as readonly unknown[], settings)
     transcripts.assertRoom(items ?? [])
     this.#begin(settings, { isAside, metadata, items })
   }
 
   /** An item was listened to. */
   heard (item: MessageItem, transcript: Transcript): void {
-    for (const response of [...this.#responses.values()].filter(({ waitsFor }) => waitsFor.delete(item.id))) {
+    for (const response of [...this.#responses.values()].filter(({ waitsFor }) => waitsFor.delete(item))) {
       if ('error' in transcript) this.#fail(response, transcript.error)
       else if (response.waitsFor.size === 0) this.#launch(response)
     }
@@ -127,7 +127,7 @@ export class Answers {
     if (!isAside) this.#turn = null
     const pending = (items ?? conversation.items).filter(item => transcripts.isPending(item))
     const unheard = (items ?? []).filter(item => !transcripts.isPending(item) && heardParts(item).some(part => part.isUnheard))
-    const waitsFor = new Set([...pending, ...unheard].map(({ id }) => id))
+    const waitsFor = new Set([...pending, ...unheard])
     const response = new Response({
       id: newId('resp'), settings, metadata, conversationId: isAside ? null : conversationId, input: items, newId, add
     }, waitsFor)
@@ -135,6 +135,14 @@ export class Answers {
     decided.tell(...response.begin())
     if (waitsFor.size === 0) this.#launch(response)
     for (const item of unheard) this.#deps.transcribe(item)
+  }
+
+  /** Throws `realtime.full` for more than a conversation may have: items that are referred to count each time. */
+  #inputItems (input: readonly unknown[], settings: Settings): Item[] {
+    assertSize(input.length, 0, 'response.input')
+    const items = input.map((item, i) => this.#inputItem(item, i, settings))
+    assertSize(items.length, items.reduce((sum, item) => sum + weightOf(item), 0), 'response.input')
+    return items
   }
 
   #inputItem (told: unknown, index: number, { inputFormat: format }: Settings): Item {

@@ -34,9 +34,7 @@ export class Conversation {
     if (this.has(item.id)) throw realtimeError('realtime.item_exists', `the conversation has an item '${item.id}' already`, { param: 'item.id' })
     const at = after === null ? this.#items.length : after === 'root' ? 0 : this.#items.indexOf(this.get(after, 'previous_item_id')) + 1
     const weight = this.#items.reduce((sum, each) => sum + weightOf(each), weightOf(item))
-    if (this.#items.length >= MOST_ITEMS || weight > MOST_CHARACTERS) {
-      throw realtimeError('realtime.full', `a conversation has at most ${MOST_ITEMS} items and ${MOST_CHARACTERS / 1024 ** 2} MiB of text: delete some, or open another session`)
-    }
+    assertSize(this.#items.length + 1, weight)
     this.#items.splice(at, 0, item)
     this.forgetSound()
   }
@@ -61,6 +59,17 @@ export class Conversation {
       }
     }
   }
+}
+
+/**
+ * What a model may be given to read.
+ * @param at what the client sends as a list of its own; null is the conversation. Throws `realtime.full`.
+ */
+export function assertSize (items: number, weight: number, at: string | null = null): void {
+  if (items <= MOST_ITEMS && weight <= MOST_CHARACTERS) return
+  const [what, wayOut] = at === null ? ['a conversation', 'delete some, or open another session'] : [`'${at}'`, 'send less']
+  throw realtimeError('realtime.full', `${what} has at most ${MOST_ITEMS} items and ${MOST_CHARACTERS / 1024 ** 2} MiB of text: ${wayOut}`,
+    at === null ? {} : { param: at })
 }
 
 export function heardParts (item: Item): HeardPart[] {

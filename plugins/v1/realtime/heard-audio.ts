@@ -107,7 +107,9 @@ export class HeardAudio {
     const [first] = this.#pieces
     if (first === undefined || until <= this.#from) return
     const cut = Math.floor(until - this.#from)
-    this.#pieces[0] = first.slice(cut)
+    const rest = first.subarray(cut)
+    // copied once most of it has gone: a message may hold thousands of turns
+    this.#pieces[0] = rest.byteLength < rest.buffer.byteLength / 2 ? rest.slice() : rest
     this.#from += cut
   }
 }

@@ -163,9 +163,13 @@ const PART_WEIGHT = 64
 
 /** Characters of it, whatever they say. Pure. */
 export function weightOf (item: Item): number {
-  if (item.type === 'function_call') return item.args.length
-  if (item.type === 'function_call_output') return item.output.length
-  return item.parts.reduce((sum, part) => sum + PART_WEIGHT + (part.type === 'input_image' ? part.url.length : saidIn(part).length), 0)
+  if (item.type === 'function_call') return item.callId.length + item.name.length + item.args.length
+  if (item.type === 'function_call_output') return item.callId.length + item.output.length
+  return item.parts.reduce((sum, part) => sum + PART_WEIGHT + charactersIn(part), 0)
+}
+
+function charactersIn (part: Part): number {
+  return part.type === 'input_image' ? part.url.length + (part.detail?.length ?? 0) : saidIn(part).length
 }
 
 /** Pure. */

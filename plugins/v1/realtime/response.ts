@@ -38,14 +38,14 @@ export interface ResponsePlan {
 /** An answer that is made: what becomes of its news in events. */
 export class Response {
   readonly plan: ResponsePlan
-  /** Ids of items that are still listened to and that the model needs. */
-  readonly waitsFor: Set<string>
+  /** Items that are still listened to and that the model needs. */
+  readonly waitsFor: Set<Item>
   #message: { readonly item: MessageItem, readonly part: TextPart | SpokenPart, readonly index: number } | null = null
   readonly #calls = new Map<number, { readonly item: CallItem, readonly index: number }>()
   readonly #output: Item[] = []
   #usage: ChatUsage | null = null
 
-  constructor (plan: ResponsePlan, waitsFor: ReadonlySet<string>) {
+  constructor (plan: ResponsePlan, waitsFor: ReadonlySet<Item>) {
     this.plan = plan
     this.waitsFor = new Set(waitsFor)
   }

@@ -16,7 +16,10 @@ export class Transcripts {
   readonly #deps: SessionDeps
   readonly #decided: Decided
   readonly #conversation: Conversation
-  readonly #pending = new Map<string, MessageItem>()
+  /** Themselves and not their ids: clients choose those, and the same one more than once. */
+  readonly #pending = new Set<Item>()
+  /** Of all that is pending. */
+  #samples = 0
 
   constructor (deps: SessionDeps, decided: Decided, conversation: Conversation) {
     this.#deps = deps
@@ -26,11 +29,12 @@ export class Transcripts {
 
   get isIdle (): boolean { return this.#pending.size === 0 }
 
-  isPending (item: Item): boolean { return this.#pending.has(item.id) }
+  isPending (item: Item): boolean { return this.#pending.has(item) }
 
   /** Throws `realtime.full` where these would be more than may wait. */
   assertRoom (items: readonly Item[]): void {
-    if (samplesIn([...this.#pending.values(), ...items]) <= MOST_SAMPLES) return
+    const further = [...new Set(items)].filter(item => !this.#pending.has(item))
+    if (this.#samples + samplesIn(further) <= MOST_SAMPLES) return
     throw realtimeError('realtime.full', 'the transcription engine has more than four minutes to listen to: what came now is left out')
   }
 
@@ -38,7 +42,8 @@ export class Transcripts {
   begin (item: Item, settings: Settings): Transcript | null {
     const parts = heardParts(item)
     if (item.type !== 'message' || parts.length === 0) return null
-    this.#pending.set(item.id, item)
+    this.#pending.add(item)
+    this.#samples += samplesIn([item])
     const error = this.#deps.missing('transcription', settings)
     if (error === null) {
       this.#decided.want({ kind: 'transcribe', item, settings })
@@ -49,7 +54,7 @@ export class Transcripts {
   }
 
   end (item: MessageItem, transcript: Transcript, { transcription }: Settings): void {
-    this.#pending.delete(item.id)
+    if (this.#pending.delete(item)) this.#samples -= samplesIn([item])
     const parts = heardParts(item)
     const seconds = samplesIn([item]) / HEARD_RATE
     parts.forEach((part, i) => {

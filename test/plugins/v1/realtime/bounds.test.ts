@@ -48,6 +48,52 @@ t.test('items, their parts and their text are bounded', async t => {
   t.equal(await items.closed, 1009)
 })
 
+t.test('names, ids and notes of items count as their text does', async t => {
+  const gateway = await realtimeGateway(t)
+  const long = 'x'.repeat(3 * MIB)
+  const [call, output] = [{ type: 'function_call', name: 'now', arguments: '{}' }, { type: 'function_call_output', call_id: 'call_1', output: '' }]
+  const image = { type: 'input_image', image_url: 'data:image/png;base64,AA==', detail: long }
+  const items = [{ ...call, name: long }, { ...call, call_id: long }, { ...output, call_id: long }, { type: 'message', role: 'user', content: [image] }]
+  for (const item of items) {
+    const client = await gateway.open()
+    for (let i = 0; i < 3; i++) client.send({ type: 'conversation.item.create', item })
+    t.match(await client.next('error'), { error: { code: 'realtime.full', message: /8 MiB of text/ } })
+    client.socket.close()
+  }
+})
+
+t.test('a response reads no more than a conversation may have, however often its input refers to an item', async t => {
+  const gateway = await realtimeGateway(t)
+  const client = await gateway.open()
+  client.send({ type: 'conversation.item.create', item: { id: 'story', type: 'message', role: 'user', content: [{ type: 'input_text', text: 'x'.repeat(MIB) }] } })
+  const create = (input: readonly object[]): void => client.send({ type: 'response.create', response: { conversation: 'none', output_modalities: ['text'], input } })
+  const times = (count: number): object[] => Array.from({ length: count }, () => ({ type: 'item_reference', id: 'story' }))
+  create(times(9))
+  t.match(await client.next('error'), { error: { code: 'realtime.full', param: 'response.input', message: /8 MiB of text: send less/ } })
+  create(times(50_000))
+  t.match(await client.next('error'), { error: { code: 'realtime.full', param: 'response.input' } })
+  create(times(2))
+  t.match(await client.next('response.done'), { response: { status: 'completed' } })
+})
+
+t.test('sound that waits for its engine is counted by itself, whatever id it has', async t => {
+  const gateway = await realtimeGateway(t)
+  await gateway.slots.load('stt')
+  gateway.runtime.engine('stt').take(request => request.resume())
+  const client = await gateway.open()
+  const audio = pcmOf(50).toString('base64')
+  const input = [{ id: 'twin', type: 'message', role: 'user', content: [{ type: 'input_audio', audio }] }]
+  const response = { conversation: 'none', input }
+  for (let i = 0; i < 5; i++) {
+    client.send({ type: 'response.create', response })
+    const { response: made } = await client.next('response.created') as unknown as { response: { id: string } }
+    client.send({ type: 'response.cancel', response_id: made.id })
+    await client.next('response.done')
+  }
+  client.send({ type: 'response.create', response })
+  t.match(await client.next('error'), { error: { code: 'realtime.full', message: /more than four minutes/ } })
+})
+
 t.test('a client that does not read holds its engine, and nothing is piled up for it', async t => {
   const gateway = await realtimeGateway(t)
   for (const slot of ['agent', 'tts']) await gateway.slots.load(slot)

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import t from 'tap'
 import fc from '../../../property.js'
 import { truncate } from '../../../../plugins/v1/realtime/conversation.js'
+import { HeardAudio } from '../../../../plugins/v1/realtime/heard-audio.js'
 import { resampled, Resampler } from '../../../../plugins/v1/realtime/resample.js'
 import { isSpoken, Sentences } from '../../../../plugins/v1/realtime/sentences.js'
+import { changedSettings, firstSettings } from '../../../../plugins/v1/realtime/settings.js'
 import { bytesOf, int16, samplesOf } from '../../../../plugins/v1/realtime/sound-format.js'
 import { TurnDetector, type TurnChange } from '../../../../plugins/v1/realtime/turn-detector.js'
 import { SpokenSound, wavOf } from '../../../../plugins/v1/realtime/wav.js'
@@ -164,4 +166,24 @@ t.test('an answer that was cut off keeps the words that were heard', async t => 
     return part.transcript
   }
   t.strictSame([0, 400, 1_000, 1_300, 1_500].map(after), ['', 'One ', 'One two three. ', 'One two three. Four ', 'One two three. Four five.'])
+})
+
+t.test('turns cost what their sound is, however many of them one message has', t => {
+  const heard = new HeardAudio()
+  heard.use(changedSettings(firstSettings('agent', 'realtime'), { audio: { input: { turn_detection: null, format: { type: 'audio/pcmu' } } } }, 'session'))
+  heard.push(new Int16Array(100_000))
+  let copied = 0
+  const slice = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Int16Array.prototype) as object, 'slice')!.value as Int16Array['slice']
+  t.intercept(Int16Array.prototype, 'slice', {
+    configurable: true,
+    value (this: Int16Array, ...range: [number?, number?]) {
+      const made = slice.apply(this, range)
+      copied += made.length
+      return made
+    }
+  })
+  const taken = Array.from({ length: 1_000 }, (_, i) => heard.take(i * 100, i * 100 + 100).length)
+  t.ok(taken.every(length => length === 100))
+  t.ok(copied <= 200_000, `${copied} samples were copied for 100,000`)
+  t.end()
 })
