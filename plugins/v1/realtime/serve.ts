@@ -15,6 +15,8 @@ import { firstSettings, type Settings } from './settings.js'
 
 /** An hour, as long as the API lets one last. */
 const LONGEST_MS = 60 * 60 * 1000
+/** For a client that reads slowly, to hear of its end. */
+const FAREWELL_MS = 10_000
 
 export interface Opening extends Asker {
   readonly model: string
@@ -142,8 +144,11 @@ class ServedSession {
 
   async #expire (): Promise<void> {
     this.#tell(errorEvent(realtimeError('realtime.expired', 'the session has lasted an hour, which is as long as one may: open another one'), null))
+    const close = (): void => this.#socket.close(1000, 'the session has lasted an hour')
+    const late = this.#deps.clock.setTimer(FAREWELL_MS, close)
     await this.#outbox.empty()
-    this.#socket.close(1000, 'the session has lasted an hour')
+    late.cancel()
+    close()
   }
 
   /** What the client is told of a failure. */

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import t from 'tap'
 import { FakeClock } from '../../../../kernel/testing/index.js'
+import { pcmOf, wavHead } from '../../providers/audio/sound.js'
 import { fakeSlot } from '../audio/support.js'
 import { asked, JSON_TYPE, realtimeGateway, says, silence, sound, SSE_TYPE, type Event, type RealtimeClient } from './support.js'
 
@@ -275,4 +277,39 @@ t.test('a session ends after an hour, and there are sixteen at a time', async t 
   }
   t.match(clients[0]!.events.at(-1), { type: 'error', error: { code: 'session_expired' } })
   t.strictSame(await Promise.all(clients.map(({ closed }) => closed)), clients.map(() => 1000))
+})
+
+t.test('a client that does not read its farewell is not waited for', async t => {
+  const clock = new FakeClock()
+  const gateway = await realtimeGateway(t, { agent: fakeSlot('llm'), tts: fakeSlot('tts') }, clock)
+  const { send, socket, next } = await gateway.open()
+  for (let seconds = 0; seconds < 3_570; seconds += 30) {
+    const pinged = once(socket, 'ping')
+    await clock.advance(30_000)
+    await pinged
+    send({ type: 'response.cancel' })
+    await next('error')
+  }
+  // by now: engines that are idle for so long are unloaded
+  for (const slot of ['agent', 'tts']) await gateway.slots.load(slot)
+  gateway.runtime.engine('agent').answer(says('A long story.'))
+  let end = (): void => {}
+  const over = new Promise<void>(resolve => { end = resolve })
+  const second = pcmOf(1)
+  gateway.runtime.engine('tts').take((request, response) => {
+    request.resume()
+    response.once('close', end).writeHead(200, { 'content-type': 'audio/wav' }).write(wavHead(0, 24_000, false))
+    const write = (): void => {
+      while (!response.destroyed && response.write(second));
+    }
+    response.on('drain', write)
+    write()
+  })
+  send({ type: 'response.create' })
+  await next('response.output_audio.delta')
+  socket.pause()
+  await clock.advance(30_000)
+  await clock.advance(10_000)
+  await over
+  t.pass('its engine is let go')
 })
