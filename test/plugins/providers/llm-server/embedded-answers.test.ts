@@ -57,6 +57,8 @@ const recorded: ReadonlyArray<readonly [what: string, text: string, wish: Wish, 
   ['arguments before the name', `<tool_call>{"arguments": ${bern}, "name": "weather"}</tool_call>`, { family: hermes }, { calls: [`weather(${bern})`] }],
   ['arguments as a string', '<tool_call>{"name": "weather", "arguments": "{\\"city\\": \\"Bern\\"}"}</tool_call>', { family: hermes }, { calls: [`weather(${bern})`] }],
   ['no arguments', '<tool_call>{"name": "clock"}</tool_call>', { family: hermes }, { calls: ['clock({})'] }],
+  ['arguments twice', '<tool_call>{"name": "clock", "arguments": {"a": 1}, "parameters": {"b": 2}, "arguments": {}}</tool_call>', { family: hermes }, { calls: ['clock({"a": 1})'] }],
+  ['arguments twice before the name', '<tool_call>{"arguments": {}, "arguments": {"a": 1}, "name": "clock"}</tool_call>', { family: hermes }, { calls: ['clock({})'] }],
   ['null for arguments', '<tool_call>{"name": "clock", "arguments": null}</tool_call>', { family: hermes }, { calls: ['clock({})'] }],
   ['other keys', '<tool_call>{"id": {"a": [1, "}"]}, "name": "clock", "arguments": {}, "more": 1.5}</tool_call>', { family: hermes }, { calls: ['clock({})'] }],
   ['a tag that opens no call', 'Write <tool_call> and then more', { family: hermes }, { text: 'Write <tool_call> and then more' }],
@@ -77,6 +79,8 @@ const recorded: ReadonlyArray<readonly [what: string, text: string, wish: Wish, 
   ['text with line breaks, quotes and tags in a tag', 'I write.\n<tool_call>\n<function=weather>\n<parameter=city>\n<p>\n "a"\n</p>\n\n</parameter>\n</function>\n</tool_call>\n', { family: qwenCoder },
     { text: 'I write.', calls: ['weather({"city": "<p>\\n \\"a\\"\\n</p>\\n"})'] }],
   ['tags without the one around them', '<function=clock>\n</function>\n</tool_call>', { family: qwenCoder }, { calls: ['clock({})'] }],
+  ['much white space in front of JSON in a tag', `<function=weather><parameter=tags>${' '.repeat(256)}[1]</parameter></function>`, { family: qwenCoder }, { calls: [`weather({"tags": ${' '.repeat(256)}[1]})`] }],
+  ['more white space than is waited for', `<function=weather><parameter=tags>${' '.repeat(257)}[1]</parameter></function>`, { family: qwenCoder }, { calls: [`weather({"tags": "${' '.repeat(257)}[1]"})`] }],
   ['a closing tag that was forgotten', '<function=weather><parameter=city>\nBern\n<parameter=days>\n3\n</function>', { family: qwenCoder }, { calls: ['weather({"city": "Bern", "days": 3})'] }],
   ['a number that is none', '<function=weather><parameter=days>many</parameter></function>', { family: qwenCoder }, { calls: ['weather({"days": "many"})'] }],
   ['a tagged call that is cut off', '<tool_call><function=weather><parameter=city>\nBe\n</para', { family: qwenCoder }, { calls: ['weather({"city": "Be)'] }],
@@ -153,6 +157,9 @@ t.test('a long answer costs what its length is, in pieces and at once', async t 
   t.strictSame(read([tag('weather', deep)], { family: hermes }).calls, [`weather(${deep})`], 'nested deeply')
   const open = `${'<'.repeat(100_000)}${'\n'.repeat(100_000)}<tool_call>${' '.repeat(100_000)}`
   t.equal(read([open], { family: hermes }).text, open)
+  const blank = '\n'.repeat(2_000_000)
+  t.strictSame(read([`<function=clock>${blank}</function>`], { family: qwenCoder }).calls, ['clock({})'], 'white space between tags')
+  t.equal(read([`<function=weather><parameter=tags>${blank}`], { family: qwenCoder }).calls?.[0]?.slice(0, 20), 'weather({"tags": "\\n', 'white space for a value')
   const early = `<tool_call>{"arguments": {"a": "${'x'.repeat(200_000)}`
   t.equal(read([early], { family: hermes }).text, early, 'arguments before a name are held up to a limit')
 })

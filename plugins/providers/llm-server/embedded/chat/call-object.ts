@@ -58,9 +58,14 @@ export class CallObject implements CallSyntax {
         this.#step = 'value'
         return at + 1
       default:
-        this.#begin('in-value', this.#key === 'name' ? 'held' : !argumentKeys.has(this.#key) ? 'passed' : char === '{' ? 'told' : 'held')
+        this.#begin('in-value', this.#key === 'name' ? 'held' : !this.#areArguments() ? 'passed' : char === '{' ? 'told' : 'held')
         return at
     }
+  }
+
+  /** Only the first: two of them together would be no JSON. */
+  #areArguments (): boolean {
+    return argumentKeys.has(this.#key) && this.#arguments === ''
   }
 
   #begin (step: 'in-key' | 'in-value', as: 'told' | 'held' | 'passed'): void {

@@ -7,8 +7,9 @@ const [OPEN, PARAMETER, CLOSE, CLOSE_VALUE] = ['<function=', '<parameter=', '</f
 /** The line break before a tag is not part of the value. */
 const valueEnds = [CLOSE_VALUE, `\n${CLOSE_VALUE}`, `\n${PARAMETER}`, `\n${CLOSE}`]
 
-/** Characters of a number or word that are held until it is clear what it is. */
-const LONGEST_SCALAR = 256
+/** Characters that are held until it is clear what a value is: a number, a word, or white space before what may be JSON. */
+const MOST_HELD = 256
+const jsonStart = new RegExp(`^\\s{0,${MOST_HELD}}[[{]`)
 
 /** `<function=name>`, a `<parameter=key>` for each argument with its value as plain text, `</function>`. */
 export class FunctionTags implements CallSyntax {
@@ -58,7 +59,9 @@ export class FunctionTags implements CallSyntax {
     const rest = text.slice(at, at + LONGEST_NAME + PARAMETER.length + 2)
     const tags = this.#step === 'open' ? [OPEN] : [PARAMETER, CLOSE]
     const tag = tags.find(one => rest.startsWith(one))
-    if (tag === undefined) return tags.some(one => one.startsWith(rest)) ? null : this.#stop(at, tell)
+    if (tag === undefined && !tags.some(one => one.startsWith(rest))) return this.#stop(at, tell)
+    // white space is not looked at again with all that comes
+    if (tag === undefined) return at > from ? at : null
     if (tag === CLOSE) return this.#stop(at + CLOSE.length, tell)
     const end = rest.indexOf('>')
     if (end === -1) return rest.length > LONGEST_NAME ? this.#stop(at, tell) : null
@@ -83,13 +86,13 @@ export class FunctionTags implements CallSyntax {
     const mark = firstMark(text, valueEnds, from)
     if (mark === null) {
       const end = text.length - openEnd(text.slice(from), valueEnds)
-      const ready = this.#as !== null || this.#kind === 'string' || (this.#kind === 'scalar' ? end - start > LONGEST_SCALAR : /\S/.test(text.slice(start, end)))
+      const ready = this.#as !== null || this.#kind === 'string' || end - start > MOST_HELD || (this.#kind === 'json' && /\S/.test(text.slice(start, end)))
       if (!ready || end <= start) return null
       this.#say(text.slice(start, end), tell)
       return this.#say('', tell, end)
     }
     const whole = text.slice(start, Math.max(start, mark.start))
-    if (this.#as === null && this.#kind === 'scalar') tell({ kind: 'arguments', text: scalar(whole) })
+    if (this.#as === null && this.#kind === 'scalar' && whole.length <= MOST_HELD) tell({ kind: 'arguments', text: scalar(whole) })
     else {
       this.#say(whole, tell)
       if (this.#as === 'string') tell({ kind: 'arguments', text: '"' })
@@ -101,7 +104,7 @@ export class FunctionTags implements CallSyntax {
 
   #say (text: string, tell: Tell, next = 0): number {
     if (this.#as === null) {
-      this.#as = this.#kind === 'json' && /^\s*[[{]/.test(text) ? 'json' : 'string'
+      this.#as = this.#kind === 'json' && jsonStart.test(text) ? 'json' : 'string'
       if (this.#as === 'string') tell({ kind: 'arguments', text: '"' })
     }
     const told = this.#as === 'json' ? text : JSON.stringify(text).slice(1, -1)
