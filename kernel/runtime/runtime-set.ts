@@ -103,7 +103,8 @@ export class RuntimeSet implements ContainerRuntime {
 
   /** Opens those that plugins want opened, and others that are asked for. Never rejects: each has its `problem`. */
   async open (asked: ReadonlySet<string>): Promise<void> {
-    const wanted = this.#named.filter(({ name }) => this.#isOpened(name) || (asked.has(name) && this.#standing(name) === undefined))
+    const isAsked = (name: string): boolean => asked.has(name) && this.#standing(name) === undefined
+    const wanted = this.#named.filter(({ name }) => this.#isOpened(name) || isAsked(name))
     await Promise.all(wanted.map(async named => {
       try {
         await this.#ready(named)

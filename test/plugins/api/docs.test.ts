@@ -161,7 +161,10 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
 
 /** The code of an error, or its words where the API of the route knows no codes. */
 function codeOf (text: string): unknown {
-  const { error, message } = JSON.parse(text) as { readonly error?: string | { readonly code: string | number }, readonly message?: string }
+  const { error, message } = JSON.parse(text) as {
+    readonly error?: string | { readonly code: string | number }
+    readonly message?: string
+  }
   return error === undefined ? message : typeof error === 'string' ? error : error.code
 }
 
