@@ -55,6 +55,7 @@ export async function acquireHomeLock (paths: Paths, text: string, options: Home
       signal?.throwIfAborted()
       if (!told) waiting({ pid: pid as number | null, stopping })
       if (standby) await pause(signal)
+      signal?.throwIfAborted()
     }
   }
 }

@@ -15,7 +15,7 @@ const HELP = `Usage: npm run image -- [options]
   --tag <name>      what the image is called (default: svc:<version>)
   --base <image>    what it stands on (default: scratch, with this machine's
                     Node and the libraries that it needs; any Linux image
-                    that has Node 20.19 or newer, such as
+                    with glibc and Node 20.19 or newer, such as
                     gcr.io/distroless/nodejs22-debian12)
   --builder <name>  docker or podman (default: docker)
 `

@@ -77,7 +77,9 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
   const liar = await fakeGateway(t)
   liar.answers.set('/api/status', { hello: 'world' })
   const svc = (...args: string[]): Promise<Finished> => run([...args, '--url', here.baseUrl])
-  t.match((await svc('upstream', 'add', 'web', '--svc', liar.url)).stderr, /answers, but not as a gateway of this kind does/)
+  await here.gateway.kernel().config.setSecret('OTHERS_KEY', 'sk-of-another')
+  t.match((await svc('upstream', 'add', 'web', '--svc', liar.url, '--key-env', 'OTHERS_KEY')).stderr, /answers, but not as a gateway of this kind does/)
+  t.same(liar.keys, [], 'and it was shown no key')
   t.match(await svc('upstream', 'add', 'off', '--svc', 'http://127.0.0.1:1'), { code: 0 })
   t.equal((await svc('upstream', 'rm', 'off', '--force')).code, 0)
 
@@ -92,7 +94,7 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
   const slot = { name: 'ok', kind: 'local', state: 'ready' }
   liar.answers.set('/api/slots', [
     { ...slot, name: '../../etc' }, { ...slot, name: 7 }, null, { ...slot, state: 'x'.repeat(10_000) }, { ...slot, kind: 'remote' },
-    slot, ...Array.from({ length: 2_000 }, (_, i) => ({ ...slot, name: `s${i}`, ctx_max: 'many', metrics: 'none' }))
+    slot, slot, ...Array.from({ length: 2_000 }, (_, i) => ({ ...slot, name: `s${i}`, ctx_max: 'many', metrics: 'none' }))
   ])
   liar.answers.set('/v1/models', { data: [{ id: 'svc/ok', capabilities: ['chat', 'vision'] }, { id: 7 }, null] })
   const rows = await list()
@@ -104,13 +106,21 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
 
 type Row = Awaited<ReturnType<Rig['get']>>[number]
 
-async function fakeGateway (t: Test): Promise<{ readonly url: string, readonly answers: Map<string, unknown> }> {
+interface FakeGateway {
+  readonly url: string
+  readonly answers: Map<string, unknown>
+  readonly keys: readonly string[]
+}
+
+async function fakeGateway (t: Test): Promise<FakeGateway> {
   const answers = new Map<string, unknown>()
+  const keys: string[] = []
   const server: Server = createServer((request, response) => {
+    if (request.headers.authorization !== undefined) keys.push(request.headers.authorization)
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(answers.get(new URL(request.url!, 'http://x').pathname) ?? {}))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => { server.close(); server.closeAllConnections() })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, answers }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, answers, keys }
 }

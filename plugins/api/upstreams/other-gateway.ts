@@ -11,7 +11,8 @@ export async function requireOtherGateway (
   upstream: Upstream, { info, upstreams }: { readonly info: Pick<GatewayInfo, 'name' | 'instance'>, readonly upstreams: UpstreamService },
   signal: AbortSignal
 ): Promise<void> {
-  const reading = await upstreams.read(upstream, '/api/status', signal)
+  // without its key, which may not be meant for this address
+  const reading = await upstreams.read({ ...upstream, auth_style: 'none' }, '/api/status', signal)
   if (!reading.ok) {
     if (reading.status === 404 || reading.status === 200) throw noGateway(upstream)
     return

@@ -31,8 +31,9 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
         const { auth_value: value, ...body } = call.body
         const { name } = body
         const row = newRow(body, upstreams.templates)
-        await api.bindKey({ ...row, name }, value)
+        // before its key is written, which a refused one would leave behind
         if (row.svc === true) await requireOtherGateway(upstreamSchema.parse({ ...row, name }), api.services, call.signal)
+        await api.bindKey({ ...row, name }, value)
         await config.change(async draft => {
           await requireFreeName(draft, name, upstreams.get(name) !== undefined)
           await draft.upstreams.create(row)
@@ -60,15 +61,14 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
         requireOwnName(name)
         const { source, config: present } = api.status(name)
         const isSvc = asked.svc ?? present.svc
-        const body = isSvc && asked.url !== undefined ? { ...asked, url: gatewayBase(asked.url) } : asked
+        const becomes = isSvc && (asked.url !== undefined || asked.svc === true)
+        const body = becomes ? { ...asked, url: gatewayBase(asked.url ?? present.url) } : asked
         if (present.kind === 'slot') guardSlotBacked(name, body)
         checkFallback(name, body.fallback)
         return api.audited(call, 'edit', name, async note => {
           note({ before: api.object(name) })
+          if (becomes) await requireOtherGateway({ ...present, ...defined(body) }, api.services, call.signal)
           await api.bindKey({ ...present, ...defined(body) }, value)
-          if (isSvc && (body.svc === true || body.url !== undefined)) {
-            await requireOtherGateway({ ...present, ...defined(body) }, api.services, call.signal)
-          }
           await config.change<unknown>(draft => source === 'upstreams.toml'
             ? draft.upstreams.patch(name, body)
             : draft.providers.patch(rowId(name, config.snapshot.providers), providerPatch(name, body)))

@@ -107,13 +107,13 @@ export function remoteSlotList (gateway: Pick<Upstream, 'name' | 'url'>, instanc
   if (!status.success || !Array.isArray(told.slots)) return { rows: null, error: 'it answers, but not as a gateway of this kind does' }
   if (status.data.instance === instance) return { rows: null, error: 'its address leads back to this gateway' }
   const abilities = abilitiesOf(told.models)
-  const rows: RemoteSlotRow[] = []
+  const rows = new Map<string, RemoteSlotRow>()
   for (const entry of told.slots as readonly unknown[]) {
-    if (rows.length === MOST_SLOTS) break
+    if (rows.size === MOST_SLOTS) break
     const slot = slotSchema.safeParse(entry)
-    if (slot.success) rows.push(rowOf(gateway, slot.data, abilities))
+    if (slot.success && !rows.has(slot.data.name)) rows.set(slot.data.name, rowOf(gateway, slot.data, abilities))
   }
-  return { rows, error: null }
+  return { rows: [...rows.values()], error: null }
 }
 
 function rowOf (

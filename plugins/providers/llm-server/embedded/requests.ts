@@ -9,6 +9,9 @@ const stopSchema = z.union([z.string(), z.array(z.string())], { error: 'must be 
 export const MOST_LOGPROBS = 20
 const topLogprobs = z.int().min(0).max(MOST_LOGPROBS).nullish()
 
+/** Most answers to one request, of all its prompts together. */
+export const MOST_ANSWERS = 2048
+
 /** Things that a caller must not believe to have, so they are refused instead of left out. */
 const unsupported = z.unknown().refine(value => !value, {
   error: 'is not supported by the embedded engine; install llama-server to use it'

@@ -7,7 +7,7 @@ import { completionFormat } from './completion-wire.js'
 import type { GenerationEnd } from './generate.js'
 import { answerGrammar, callGrammar, forcedTools } from './grammar/output.js'
 import type { Call } from './http-server.js'
-import { chatSchema, completionSchema, MOST_LOGPROBS, type CompletionBody, type GenerationBody } from './requests.js'
+import { chatSchema, completionSchema, MOST_ANSWERS, MOST_LOGPROBS, type CompletionBody, type GenerationBody } from './requests.js'
 import { limitsOf, samplingOf, type Sampling } from './sampler-options.js'
 import { SseWriter } from './sse-writer.js'
 import { runJobs, type JobRequest } from './text-jobs.js'
@@ -40,7 +40,9 @@ export async function chatCompletions (engine: TextEngine, call: Call): Promise<
 
 export async function completions (engine: TextEngine, call: Call): Promise<object | null> {
   const body = parseBody(completionSchema, await call.json())
-  const prompts = promptsOf(body).map(prompt => engine.tokenize(prompt))
+  const asked = promptsOf(body)
+  if (asked.length * (body.n ?? 1) > MOST_ANSWERS) throw badRequest(`Field 'prompt': more than ${MOST_ANSWERS} answers at once; ask with fewer prompts or a smaller n`)
+  const prompts = asked.map(prompt => engine.tokenize(prompt))
   const top = body.logprobs === false ? null : body.logprobs === true ? 0 : body.logprobs ?? null
   const format = completionFormat(headOf(engine), body.n ?? 1)
   return answer(engine, call, { body, prompts, format, shape: answerGrammar(body, 'none'), top, spoken: nothing })

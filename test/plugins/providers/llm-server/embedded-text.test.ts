@@ -45,6 +45,7 @@ t.test('the demo model', async t => {
     const ended = chunks.flatMap(chunk => chunk.choices).filter(choice => choice.finish_reason !== null)
     t.same(ended.map(choice => choice.index).sort(), [0, 1])
     t.match((await post(url, '/v1/completions', { prompt: [1, 93, 475], max_tokens: 1 })).json, { usage: { prompt_tokens: 3 } }, 'tokens as they are')
+    t.match(await post(url, '/v1/completions', { prompt: Array.from({ length: 300 }, () => 'a'), n: 8 }), { status: 400, json: { error: { message: /'prompt': more than 2048 answers/ } } })
   })
 
   await t.test('what was read is read once', async t => {

@@ -183,6 +183,7 @@ t.test('probabilities, several answers and seeds', async t => {
     t.equal(seen.size, 2, 'chance picks either')
     const greedy = await Promise.all([1, 2, 3].map(async seed => ask('/v1/completions', { ...body, seed, top_k: 1 })))
     t.equal(new Set(greedy.map(({ choices }) => choices[0]!.text)).size, 1, 'top_k 1 picks one')
+    t.equal((await ask('/v1/completions', { ...body, min_p: 2 })).choices[0]!.logprobs!.content.length, 1, 'the likeliest is never cut off')
   })
 
   await t.test('several answers to one prompt read it once, and one seed makes each of them another', async t => {

@@ -22,7 +22,8 @@ export function pickToken<T> (
   const all = few.reduce((sum, [, probability]) => sum + probability, 0)
   let mass = 0
   const likely = topP < 1 ? few.findIndex(([, probability]) => (mass += probability) >= topP * all) + 1 : few.length
-  const kept = few.slice(0, likely === 0 ? few.length : likely).filter(([, probability]) => probability >= minP * first[1])
+  const kept = few.slice(0, likely === 0 ? few.length : likely)
+    .filter(([, probability], i) => i === 0 || probability >= minP * first[1])
   const weights = kept.map(([, probability]) => (probability / first[1]) ** (1 / temperature))
   let left = random() * weights.reduce((sum, weight) => sum + weight, 0)
   const at = weights.findIndex(weight => (left -= weight) < 0)
