@@ -7,10 +7,9 @@ export type OwnCommand = 'svc' | 'npx svc'
 
 /** The commands of the first level, as the table of them has them: it cannot be imported by what it loads. */
 export const commandNames = [
-  'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'mcp', 'memory', 'agent', 'alias', 'model',
-  'profile',
-  'stack', 'capabilities', 'service', 'board', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'update', 'uninstall',
-  'completion'
+  'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'mcp', 'memory', 'agent', 'alias',
+  'model', 'profile', 'stack', 'capabilities', 'service', 'board', 'config', 'doctor', 'registry', 'migrate', 'plugin',
+  'engine', 'cluster', 'update', 'uninstall', 'completion'
 ] as const
 
 const LOCAL_BIN = join('node_modules', '.bin')

@@ -160,7 +160,7 @@ t.test('a package brings a driver: its slots run there, and the next gateway fin
   await api(second, 'POST', '/api/plugins/reload', {})
   t.equal(await pidOf(second, 'implied'), pids[2], 'one that leaves keeps the engines that it has')
   t.match(await api(second, 'POST', '/api/slots/asked/load', {}), {
-    status: 502, json: { error: { message: /asks for runtime 'shed', which no plugin brings; there are container, process, docker, podman$/ } }
+    status: 502, json: { error: { message: /asks for runtime 'shed', which no plugin brings; there are container, process, docker, podman, kubernetes$/ } }
   }, 'and gets no others')
   t.match(await api(second, 'POST', '/api/slots/implied/unload', { force: true }), { status: 200 })
   t.throws(() => process.kill(pids[2]!, 0), { code: 'ESRCH' }, 'it still ends them')
