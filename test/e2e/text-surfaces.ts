@@ -7,7 +7,7 @@ import { rankGguf } from '../plugins/providers/llm-server/rank-gguf.js'
 import { facts, questions } from '../plugins/providers/llm-server/support.js'
 
 /** What a model that can do nothing else says: it wants two texts compared, whatever it is asked. */
-export const callForTool = '<tool_call> {"name": "embed_text", "arguments": {"input": ["one", "two"]}} </tool_call>'
+export const callForTool = '<tool_call>\n{"name": "embed_text", "arguments": {"input": ["one", "two"]}}\n</tool_call>'
 
 /** Calls and their results as one family of models writes them, which llama-server reads back. */
 export const toolTemplate = `{%- if tools %}<|system|>You may call functions. Their signatures are within <tools></tools>:
@@ -20,7 +20,9 @@ For each call return a JSON object within <tool_call></tool_call>:
 </tool_call>{% endif %}
 {%- for message in messages %}
 {%- if message.role == 'assistant' %}<|assistant|>{{ message.content or '' }}
-{%- for call in message.tool_calls or [] %}<tool_call> {"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}} </tool_call>{% endfor %}
+{%- for call in message.tool_calls or [] %}<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>{% endfor %}
 {%- elif message.role == 'tool' %}<|user|><tool_response> {{ message.content }} </tool_response>
 {%- else %}{{ '<|' + message.role + '|>' + message.content }}{% endif %}
 {%- endfor %}

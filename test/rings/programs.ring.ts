@@ -23,7 +23,7 @@ const run = promisify(execFile)
 t.setTimeout(600_000)
 
 /** The commands of the README and of everybody's notes. */
-async function curls (t: Test, url: string, real: boolean): Promise<void> {
+async function curls (t: Test, url: string, media: boolean): Promise<void> {
   const curl = async (...args: string[]): Promise<string> => (await run('curl', ['-sS', '--fail-with-body', ...args])).stdout
   const post = (path: string, body: object, ...args: string[]): Promise<string> =>
     curl(...args, `${url}${path}`, '-H', 'Content-Type: application/json', '-d', JSON.stringify(body))
@@ -41,7 +41,7 @@ async function curls (t: Test, url: string, real: boolean): Promise<void> {
     .then(() => null, (error: unknown) => error as { code: number, stdout: string })
   t.match([refused?.code, refused?.stdout], [22, /model\.not_found/], 'a refusal is an exit code and a reason')
   t.match(await curl('-I', `${url}/v1/models`), /200 OK/, 'HEAD')
-  if (!real) return
+  if (!media) return
   const folder = await mkdtemp(join(tmpdir(), 'svc-curl-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   await writeFile(join(folder, 'a.wav'), wavOf(1, 16_000))
@@ -51,7 +51,7 @@ async function curls (t: Test, url: string, real: boolean): Promise<void> {
 }
 
 /** An evaluation as people write it, with every provider that reaches the gateway. */
-async function promptfoo (t: Test, url: string, real: boolean, packages: string): Promise<void> {
+async function promptfoo (t: Test, url: string, packages: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-promptfoo-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const openai = { apiBaseUrl: `${url}/v1`, apiKey: 'anything' }
@@ -67,8 +67,10 @@ async function promptfoo (t: Test, url: string, real: boolean, packages: string)
     ['says', { prompts: ['Who are you, {{name}}?'], providers: chats, tests: [{ vars: { name: 'agent' }, assert: says }] }],
     ['fits', { prompts: ['Say it'], providers: shaped, tests: [{ assert: [{ type: 'is-json', value: schema }] }] }]
   ]
-  const chats = [provider('openai:chat:agent', openai), provider('openai:completion:agent', openai)]
-  if (real) chats.push(provider('openai:responses:agent', openai), provider('anthropic:messages:agent', { apiBaseUrl: url, apiKey: 'anything' }))
+  const chats = [
+    provider('openai:chat:agent', openai), provider('openai:completion:agent', openai), provider('openai:responses:agent', openai),
+    provider('anthropic:messages:agent', { apiBaseUrl: url, apiKey: 'anything' })
+  ]
   const shaped = [provider('openai:chat:agent', {
     ...openai, response_format: { type: 'json_schema', json_schema: { name: 'state', strict: true, schema } }
   })]
@@ -91,24 +93,24 @@ async function promptfoo (t: Test, url: string, real: boolean, packages: string)
 
 type Start = (t: Test, settings: string) => Promise<LiveGateway | null>
 
-async function tries (t: Test, start: Start, real: boolean): Promise<void> {
+async function tries (t: Test, start: Start, media: boolean): Promise<void> {
   const sdks = await brought(t, 'js-clients.sh', 'sdks')
   const browser = await access('/usr/bin/chromium').then(() => true, () => false)
   const [page, stranger] = sdks !== null && browser ? [await site(t, sdks), await site(t, sdks)] : [null, null]
   const gateway = await start(t, page === null ? '' : `[server]\nallowed_origins = ["${page.origin}/v1"]\n`)
   if (gateway === null) return
-  await t.test('curl is answered in every form of request that it sends', t => curls(t, gateway.url, real))
+  await t.test('curl is answered in every form of request that it sends', t => curls(t, gateway.url, media))
   await t.test('a page of an allowed origin is served in Chromium, one of another origin reads why not', async t => {
     if (page === null || stranger === null) return void lacking(t, 'there is no /usr/bin/chromium; run: test/engines/install-packages.sh browser')
     for (const [from, allowed] of [[page, true], [stranger, false]] as const) {
-      const results = await from.visit({ url: gateway.url, sentence: demoSentence, real, allowed }) ?? []
+      const results = await from.visit({ url: gateway.url, sentence: demoSentence, media, allowed }) ?? []
       t.ok(results.length > 0)
       for (const { name, error } of results) t.equal(error, undefined, name)
     }
   })
   await t.test('an evaluation with promptfoo passes through each of its providers', async t => {
     const packages = await brought(t, 'js-clients.sh', 'promptfoo')
-    if (packages !== null) await promptfoo(t, gateway.url, real, packages)
+    if (packages !== null) await promptfoo(t, gateway.url, packages)
   })
   t.equal(await gateway.kill('SIGTERM'), 0)
 }

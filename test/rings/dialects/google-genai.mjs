@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { FunctionCallingConfigMode, GoogleGenAI } from '@google/genai'
-import { caller, check, failureOf, fitsTool, real, sentence, tool, url } from '../js/check.mjs'
+import { GoogleGenAI } from '@google/genai'
+import { caller, check, failureOf, fitsTool, sentence, tool, url } from '../js/check.mjs'
 
 const ai = new GoogleGenAI({ apiKey: 'anything', httpOptions: { baseUrl: url } })
 const contents = 'Who are you?'
@@ -26,10 +26,7 @@ await check('a schema', async () => {
 })
 await check('a function', async () => {
   const { name, description, parameters: parametersJsonSchema } = tool
-  const config = {
-    tools: [{ functionDeclarations: [{ name, description, parametersJsonSchema }] }],
-    ...real ? {} : { toolConfig: { functionCallingConfig: { mode: FunctionCallingConfigMode.ANY } } }
-  }
+  const config = { tools: [{ functionDeclarations: [{ name, description, parametersJsonSchema }] }] }
   const answer = await ai.models.generateContent({ model: caller, contents, config })
   assert.equal(answer.functionCalls[0].name, name)
   fitsTool(answer.functionCalls[0].args)

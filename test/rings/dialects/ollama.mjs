@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Ollama } from 'ollama'
-import { caller, check, failureOf, fitsTool, real, sentence, tool, url } from '../js/check.mjs'
+import { caller, check, failureOf, fitsTool, sentence, tool, url } from '../js/check.mjs'
 
 const client = new Ollama({ host: process.env.RING_OLLAMA ?? url })
 const messages = [{ role: 'user', content: 'Who are you?' }]
@@ -46,17 +46,14 @@ await check('chat with a schema', async () => {
   const { message } = await client.chat({ model: 'agent', messages, format: schema })
   assert.equal(typeof JSON.parse(message.content).sure, 'boolean')
 })
-// the choice is the model's: only the real engine's template knows tools
-if (real) {
-  await check('chat with a tool, whole and streamed', async () => {
-    const order = { model: caller, messages, tools: [{ type: 'function', function: tool }] }
-    const { message } = await client.chat(order)
-    fitsTool(message.tool_calls[0].function.arguments)
-    const calls = []
-    for await (const part of await client.chat({ ...order, stream: true })) calls.push(...part.message.tool_calls ?? [])
-    fitsTool(calls[0].function.arguments)
-  })
-}
+await check('chat with a tool, whole and streamed', async () => {
+  const order = { model: caller, messages, tools: [{ type: 'function', function: tool }] }
+  const { message } = await client.chat(order)
+  fitsTool(message.tool_calls[0].function.arguments)
+  const calls = []
+  for await (const part of await client.chat({ ...order, stream: true })) calls.push(...part.message.tool_calls ?? [])
+  fitsTool(calls[0].function.arguments)
+})
 await check('chat with the result of a tool', async () => {
   const { message } = await client.chat({
     model: 'agent',

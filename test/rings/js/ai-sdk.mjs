@@ -4,7 +4,7 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import * as ai from 'ai'
 import { z } from 'zod'
-import { caller, check, failureOf, fitsTool, real, requestsOf, sentence, tool, url } from './check.mjs'
+import { caller, check, failureOf, fitsTool, media, requestsOf, sentence, tool, url } from './check.mjs'
 
 const prompt = 'Who are you?'
 const schema = z.object({ mood: z.enum(['good', 'bad']), sure: z.boolean() })
@@ -95,7 +95,7 @@ await check('openai: a conversation goes on, by references to what is kept and b
   assert.ok(third.usage.inputTokens > first.usage.inputTokens)
 })
 await tries('anthropic', anthropic, { shapes: false })
-if (real) {
+if (media) {
   await check('generateImage', async () => {
     const { image } = await ai.experimental_generateImage({ model: openai.image('sdxl-turbo'), prompt: 'a red apple', size: '256x256' })
     assert.equal(Buffer.from(image.base64, 'base64').subarray(1, 4).toString(), 'PNG')

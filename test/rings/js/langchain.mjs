@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages'
 import { ChatOpenAI, OpenAI, OpenAIEmbeddings } from '@langchain/openai'
 import { z } from 'zod'
-import { caller, check, failureOf, fitsTool, real, requestsOf, sentence, tool, url } from './check.mjs'
+import { caller, check, failureOf, fitsTool, requestsOf, sentence, tool, url } from './check.mjs'
 
 const configuration = { baseURL: `${url}/v1` }
 const chat = (model, more = {}) => new ChatOpenAI({ model, apiKey: 'anything', configuration, ...more })
@@ -43,7 +43,7 @@ async function tries (name, more) {
 }
 
 await tries('chat completions')
-if (real) await tries('responses', { useResponsesApi: true })
+await tries('responses', { useResponsesApi: true })
 await check('a model that nobody knows is asked for once', async () => {
   let error
   const took = await requestsOf(async () => { error = await failureOf(chat('nobody').invoke('x')) })

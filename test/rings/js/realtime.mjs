@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket'
 import { OpenAIRealtimeWS } from 'openai/realtime/ws'
 import { WebSocket } from 'ws'
-import { check, real, sentence, url } from './check.mjs'
+import { check, media, sentence, url } from './check.mjs'
 
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'anything' })
 
@@ -84,7 +84,7 @@ await check('realtime, the client for browsers with a client secret', async () =
   assert.equal((await next('response.output_text.done')).text, sentence)
   session.close()
 })
-if (real) {
+if (media) {
   const second = Buffer.alloc(48_000)
   for (let i = 0; i < 24_000; i++) second.writeInt16LE(Math.round(Math.sin(i * 2 * Math.PI * 200 / 24_000) * 8_000), 2 * i)
   await check('realtime, heard, answered and spoken', () => withSession('agent', {}, async (session, next) => {

@@ -1,8 +1,8 @@
-from typing import List, Literal
+from typing import List
 
 import anthropic
 
-from check import CALLER, MESSAGES, REAL, SENTENCE, TOOL, URL, check, fits_tool, requests_of
+from check import CALLER, MESSAGES, SENTENCE, TOOL, URL, check, fits_tool, requests_of
 
 client = anthropic.Anthropic(base_url=URL, api_key="anything")
 QUESTION = {"model": "agent", "max_tokens": 200, "messages": MESSAGES}
@@ -67,13 +67,7 @@ def _():
         given.append({"input": input})
         return "done"
 
-    @anthropic.beta_tool
-    def set_state(mood: Literal["good", "bad"]) -> str:
-        """Sets the state"""
-        given.append({"mood": mood})
-        return "done"
-
-    order = {**QUESTION, "model": CALLER, "tools": [embed_text if REAL else set_state], "tool_choice": {"type": "any"}}
+    order = {**QUESTION, "model": CALLER, "tools": [embed_text], "tool_choice": {"type": "any"}}
     reasons = [message.stop_reason for message in client.beta.messages.tool_runner(**order, max_iterations=2)]
     assert reasons[0] == "tool_use" and len(reasons) == 2, reasons
     assert given

@@ -7,38 +7,31 @@ import traceback
 import urllib.request
 
 URL = os.environ["RING_URL"]
-REAL = os.environ["RING_ENGINE"] == "llama"
+# whether it has slots that hear, speak and paint as well
+MEDIA = os.environ["RING_ENGINE"] == "llama"
 SENTENCE = os.environ["RING_SENTENCE"]
 BASE = f"{URL}/v1"
 LOOP = asyncio.new_event_loop()
 MESSAGES = [{"role": "user", "content": "Who are you?"}]
 
-# A tool, and a slot whose model calls it: one whose template knows tools where the engine leaves the choice to the
-# model, any model where the engine holds it to the tool by a grammar.
-CALLER = "caller" if REAL else "agent"
-if REAL:
-    TOOL = {
-        "name": "embed_text",
-        "description": "Compares texts",
-        "parameters": {
-            "type": "object",
-            "properties": {"input": {"type": "array", "items": {"type": "string"}}},
-            "required": ["input"],
-        },
-    }
-else:
-    TOOL = {
-        "name": "set_state",
-        "description": "Sets the state",
-        "parameters": {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"]},
-    }
+# a tool, and a slot whose model calls it
+CALLER = "caller"
+TOOL = {
+    "name": "embed_text",
+    "description": "Compares texts",
+    "parameters": {
+        "type": "object",
+        "properties": {"input": {"type": "array", "items": {"type": "string"}}},
+        "required": ["input"],
+    },
+}
 
 
 def fits_tool(args):
-    """Whether these are arguments of the tool."""
+    """Whether these are the arguments that the model calls it with."""
     if isinstance(args, str):
         args = json.loads(args)
-    assert args == {"input": ["one", "two"]} if REAL else args["mood"] in ("good", "bad"), args
+    assert args == {"input": ["one", "two"]}, args
 
 
 def check(name):

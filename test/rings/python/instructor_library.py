@@ -4,7 +4,7 @@ import instructor
 import openai
 from pydantic import BaseModel
 
-from check import BASE, MESSAGES, REAL, check
+from check import BASE, CALLER, MESSAGES, check
 
 
 class State(BaseModel):
@@ -25,11 +25,8 @@ def client(mode):
 
 
 for mode in (instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS):
-    # the model of slot `agent` is held to what it must say; with llama-server tools are left to the template
-    if REAL and mode is instructor.Mode.TOOLS:
-        shape, model = embed_text, "caller"
-    else:
-        shape, model = State, "agent"
+    # the model of slot `agent` is held to what it must say; tools are left to the template
+    shape, model = (embed_text, CALLER) if mode is instructor.Mode.TOOLS else (State, "agent")
 
     @check(f"{mode.name}: create")
     def _():

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 
-from check import BASE, CALLER, REAL, SENTENCE, TOOL, check, fits_tool, requests_of
+from check import BASE, CALLER, SENTENCE, TOOL, check, fits_tool, requests_of
 
 ASKED = [SystemMessage("Be brief."), HumanMessage("Who are you?")]
 
@@ -54,8 +54,7 @@ def tries(name, **more):
 
 
 tries("chat completions")
-if REAL:
-    tries("responses", use_responses_api=True)
+tries("responses", use_responses_api=True)
 
 
 @check("completions")

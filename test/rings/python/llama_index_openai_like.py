@@ -5,7 +5,7 @@ from llama_index.llms.openai_like import OpenAILike
 from pydantic import BaseModel
 from typing import List, Literal
 
-from check import BASE, CALLER, REAL, SENTENCE, check, fits_tool, requests_of
+from check import BASE, CALLER, SENTENCE, check, fits_tool, requests_of
 
 
 def llm(model="agent", **more):
@@ -48,11 +48,7 @@ def _():
         """Compares texts"""
         return "done"
 
-    def set_state(mood: Literal["good", "bad"]) -> str:
-        """Sets the state"""
-        return "done"
-
-    tool = FunctionTool.from_defaults(embed_text if REAL else set_state)
+    tool = FunctionTool.from_defaults(embed_text)
     model = llm(CALLER, is_function_calling_model=True)
     answer = model.chat_with_tools([tool], user_msg="Who are you?", tool_required=True)
     fits_tool(model.get_tool_calls_from_response(answer)[0].tool_kwargs)

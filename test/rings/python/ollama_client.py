@@ -1,6 +1,6 @@
 import os
 
-from check import CALLER, MESSAGES, REAL, SENTENCE, TOOL, URL, check, fits_tool
+from check import CALLER, MESSAGES, SENTENCE, TOOL, URL, check, fits_tool
 from ollama import AsyncClient, Client, ResponseError
 
 HOST = os.environ.get("RING_OLLAMA", URL)
@@ -39,12 +39,10 @@ async def _():
     assert text == SENTENCE
 
 
-if REAL:
-
-    @check("chat with a tool")
-    def _():
-        answer = client.chat(model=CALLER, messages=MESSAGES, tools=[{"type": "function", "function": TOOL}])
-        fits_tool(dict(answer.message.tool_calls[0].function.arguments))
+@check("chat with a tool")
+def _():
+    answer = client.chat(model=CALLER, messages=MESSAGES, tools=[{"type": "function", "function": TOOL}])
+    fits_tool(dict(answer.message.tool_calls[0].function.arguments))
 
 
 @check("generate")

@@ -4,7 +4,7 @@ import agents
 import openai
 from pydantic import BaseModel
 
-from check import BASE, CALLER, REAL, SENTENCE, check, fits_tool, requests_of, run_until
+from check import BASE, CALLER, SENTENCE, check, fits_tool, requests_of, run_until
 
 agents.set_tracing_disabled(True)
 client = openai.AsyncOpenAI(base_url=BASE, api_key="anything")
@@ -15,13 +15,6 @@ called = []
 def embed_text(input: List[str]) -> str:
     """Compares texts"""
     called.append({"input": input})
-    return "done"
-
-
-@agents.function_tool
-def set_state(mood: Literal["good", "bad"]) -> str:
-    """Sets the state"""
-    called.append({"mood": mood})
     return "done"
 
 
@@ -54,7 +47,7 @@ def tries(name, kind):
     @check(f"{name}: a tool, whole and streamed")
     async def _():
         settings = agents.ModelSettings(tool_choice="required")
-        tools = {"tools": [embed_text if REAL else set_state], "model_settings": settings, "tool_use_behavior": "stop_on_first_tool"}
+        tools = {"tools": [embed_text], "model_settings": settings, "tool_use_behavior": "stop_on_first_tool"}
         called.clear()
         assert (await agents.Runner.run(agent(CALLER, **tools), "x")).final_output == "done"
         result = agents.Runner.run_streamed(agent(CALLER, **tools), "x")

@@ -7,7 +7,7 @@ import openai
 from pydantic import BaseModel
 from typing import Literal
 
-from check import BASE, CALLER, MESSAGES, REAL, SENTENCE, TOOL, check, fits_tool, requests_of, wav
+from check import BASE, CALLER, MEDIA, MESSAGES, SENTENCE, TOOL, check, fits_tool, requests_of, wav
 
 client = openai.OpenAI(base_url=BASE, api_key="anything")
 FUNCTION = {"type": "function", "function": TOOL}
@@ -211,8 +211,7 @@ def _():
     assert client.responses.cancel(endless.id).status == "cancelled"
 
 
-# the embedded engine speaks text alone
-if REAL:
+if MEDIA:
 
     @check("audio.speech, whole and streamed to a file")
     def _():

@@ -1,12 +1,12 @@
-from typing import Literal
+from typing import List, Literal
 
 from openai import AsyncOpenAI
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelHTTPError
+from pydantic_ai import Agent, ModelHTTPError, NativeOutput, ToolOutput, UsageLimitExceeded, UsageLimits
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from check import BASE, REAL, SENTENCE, check, requests_of, run_until
+from check import BASE, CALLER, SENTENCE, TOOL, check, fits_tool, requests_of, run_until
 
 provider = OpenAIProvider(openai_client=AsyncOpenAI(base_url=BASE, api_key="anything"))
 
@@ -14,6 +14,12 @@ provider = OpenAIProvider(openai_client=AsyncOpenAI(base_url=BASE, api_key="anyt
 class State(BaseModel):
     mood: Literal["good", "bad"]
     sure: bool
+
+
+class Texts(BaseModel):
+    """Compares texts"""
+
+    input: List[str]
 
 
 def tries(name, kind):
@@ -35,12 +41,34 @@ def tries(name, kind):
 
     @check(f"{name}: an output type, by a schema and by a tool")
     async def _():
-        from pydantic_ai import NativeOutput
-
         assert isinstance((await agent(output_type=NativeOutput(State)).run("x")).output, State)
-        # a model whose template knows no tools is held to one by the embedded engine alone
-        if not REAL:
-            assert isinstance((await agent(output_type=State).run("x")).output, State)
+        answer = await agent(CALLER, output_type=ToolOutput(Texts, name=TOOL["name"])).run("x")
+        fits_tool(answer.output.model_dump())
+
+    @check(f"{name}: a tool, whole and streamed")
+    async def _():
+        called = []
+
+        def embed_text(input: List[str]) -> str:
+            """Compares texts"""
+            called.append({"input": input})
+            return "done"
+
+        # the test's model never stops calling
+        order = {"user_prompt": "x", "usage_limits": UsageLimits(request_limit=2)}
+        model = agent(CALLER, tools=[embed_text])
+        try:
+            await model.run(**order)
+        except UsageLimitExceeded:
+            assert len(called) == 2, called
+        try:
+            async with model.run_stream(**order) as result:
+                await result.get_output()
+        except UsageLimitExceeded:
+            assert len(called) == 4, called
+        assert len(called) == 4, called
+        for args in called:
+            fits_tool(args)
 
     @check(f"{name}: a model that nobody knows is asked for once")
     def _():
