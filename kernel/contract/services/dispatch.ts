@@ -65,9 +65,16 @@ export interface ForwardOptions {
  */
 export interface AnswerTap {
   head (head: AnswerTapHead): void
-  /** The bytes are the answer's own and may be used again after the call. */
-  data (chunk: Buffer): void
+  /** The bytes are the answer's own and may be used again after the call. Null lets all of them go out. */
+  data (chunk: Buffer): HeldPart | null
   end (): void
+}
+
+/** A part of a chunk that the reader gets only after work; what stands before it is with the reader by then. */
+export interface HeldPart {
+  /** Where in the chunk it begins. */
+  readonly from: number
+  work (): void
 }
 
 export interface AnswerTapHead {

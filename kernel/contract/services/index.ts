@@ -13,8 +13,8 @@ export { findingSeverities } from './config/config-check.js'
 export type { ConfigService, ConfigSnapshot, Diagnostic, Paths } from './config/config.js'
 export { modelStatuses } from './dispatch.js'
 export type {
-  AnswerTap, AnswerTapHead, BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor,
-  JsonBody, ModelObject, ModelStatus, Otherwise, OtherwiseRequest, PluginCall, TakenAnswer, TakenRequest, UploadOptions,
+  AnswerTap, AnswerTapHead, BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, HeldPart,
+  Interceptor, JsonBody, ModelObject, ModelStatus, Otherwise, OtherwiseRequest, PluginCall, TakenAnswer, TakenRequest, UploadOptions,
   UpstreamView
 } from './dispatch.js'
 export type { EngineTask, EngineTaskOptions, EngineTasks } from './slots/engine-tasks.js'

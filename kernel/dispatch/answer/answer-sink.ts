@@ -34,6 +34,8 @@ export interface ReaderSink extends AnswerSink, AnswerProgress {
    * answer itself has begun.
    */
   note (event: Buffer, clock: Clock, pingMs: number): boolean
+  /** Hands on what `data` took in this turn, before the turn is over. */
+  flush (): void
   /** As `fail`, for a reader that is too slow. */
   cutOff (error: SvcError): void
 }

@@ -161,6 +161,11 @@ export class ClientSink implements ReaderSink {
     }
   }
 
+  /** Node gathers what is written in one turn. */
+  flush (): void {
+    this.#res.socket?.uncork()
+  }
+
   /** As `fail`, for a client that reads too slowly: what is buffered for it is given up when it stays away. */
   cutOff (error: SvcError): void {
     if (this.#phase === 'done') return

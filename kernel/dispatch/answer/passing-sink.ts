@@ -44,6 +44,10 @@ export class PassingSink implements ReaderSink {
     return this.sink.note(event, clock, pingMs)
   }
 
+  flush (): void {
+    this.sink.flush()
+  }
+
   cutOff (error: SvcError): void {
     this.sink.cutOff(error)
   }

@@ -1,4 +1,4 @@
-import type { AnswerTap, Logger } from '../../contract/index.js'
+import type { AnswerTap, HeldPart, Logger } from '../../contract/index.js'
 import type { ReaderSink } from './answer-sink.js'
 import { isEventStream } from './headers.js'
 import { PassingSink } from './passing-sink.js'
@@ -22,8 +22,15 @@ export class TappedSink extends PassingSink {
   }
 
   override data (chunk: Buffer): boolean {
-    this.#told(tap => tap.data(chunk))
-    return this.sink.data(chunk)
+    const held = this.#told(tap => tap.data(chunk))
+    if (held === null) return this.sink.data(chunk)
+    const { from } = held
+    if (from > 0) {
+      this.sink.data(chunk.subarray(0, from))
+      this.sink.flush()
+    }
+    this.#told(() => held.work())
+    return this.sink.data(chunk.subarray(from))
   }
 
   override end (): void {
@@ -32,13 +39,14 @@ export class TappedSink extends PassingSink {
   }
 
   /** A tap that fails is no reason to keep the answer from its reader. */
-  #told (tell: (tap: AnswerTap) => void): void {
-    if (this.#tap === null || this.sink.done) return
+  #told (tell: (tap: AnswerTap) => HeldPart | null | void): HeldPart | null {
+    if (this.#tap === null || this.sink.done) return null
     try {
-      tell(this.#tap)
+      return tell(this.#tap) ?? null
     } catch (error) {
       this.#tap = null
       this.#log.error({ err: error }, 'what goes along with an answer has failed; the answer itself goes on')
+      return null
     }
   }
 }

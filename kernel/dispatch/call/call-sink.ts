@@ -42,6 +42,9 @@ export class CallSink implements ReaderSink, ChunkGiver {
 
   note (): boolean { return false }
 
+  /** Nothing is gathered. */
+  flush (): void {}
+
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
     if (this.#state !== 'waiting') return
     this.#state = 'flowing'

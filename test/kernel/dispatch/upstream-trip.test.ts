@@ -88,6 +88,7 @@ class World {
         fail: error => end(`fail ${error.code}`),
         onDrain: () => {},
         note: () => false,
+        flush: () => {},
         hold: () => {},
         cutOff: () => {}
       },

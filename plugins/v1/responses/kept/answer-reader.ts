@@ -4,7 +4,8 @@ import { isObject, type Json } from '../../over-chat/ref.js'
 const LONGEST = 64 * 1024 * 1024
 /** By so much of its line an event tells what it is, where no line before says so. */
 const HEAD_BYTES = 96
-const LAST_WORDS = ['response.completed', 'response.incomplete', 'response.failed'].map(word => Buffer.from(word))
+/** Of the data of each last event; in a text it would have backslashes. */
+const LAST_KEY = Buffer.from('"response"')
 const LAST_EVENT = /^event: ?response\.(?:completed|incomplete|failed)\r?$/
 const LAST_DATA = /^data: ?\{"type": ?"response\.(?:completed|incomplete|failed)"/
 
@@ -22,26 +23,48 @@ export class AnswerReader {
   #head = ''
   #isNext = false
   #line: 'unknown' | 'wanted' | 'other' = 'unknown'
-  /** Null until it has come whole. */
-  response: Json | null = null
+  #found: readonly Buffer[] | null = null
+  /** Where in the chunk that made it whole the event that it is in begins; 0 for one that began before. */
+  from = 0
 
   constructor (isStream: boolean) {
     this.#isStream = isStream
   }
 
+  /** Whether it has come whole; nothing is looked for after it. */
+  get hasCome (): boolean { return this.#found !== null }
+
   push (chunk: Buffer): void {
     if (!this.#isStream) return this.#keep(chunk)
-    if (this.#isBetween() && chunk[chunk.length - 1] === 10 && !LAST_WORDS.some(word => chunk.includes(word))) return
+    if (this.#isBetween() && endsEvent(chunk) && !chunk.includes(LAST_KEY)) return
     let at = 0
+    let from = 0
     while (at < chunk.length) {
       const end = chunk.indexOf(10, at)
       this.#piece(end === -1 ? chunk.subarray(at) : chunk.subarray(at, end), end !== -1)
+      if (this.hasCome) {
+        this.from = from
+        return
+      }
       at = end === -1 ? chunk.length : end + 1
+      if (this.#isBetween()) from = at
     }
   }
 
   end (): void {
-    if (!this.#isStream) this.#take(0)
+    if (!this.#isStream) this.#take()
+  }
+
+  /** What has come; null where that is no response. */
+  response (): Json | null {
+    try {
+      const said = JSON.parse(Buffer.concat(this.#found ?? []).toString('utf8', this.#isStream ? 'data:'.length : 0)) as unknown
+      const response = this.#isStream && isObject(said) ? said.response : said
+      return isObject(response) && response.object === 'response' ? response : null
+    } catch {
+      // what is no JSON is no response
+      return null
+    }
   }
 
   /** Whole lines that come here, and say nothing of an end, need no look. */
@@ -62,7 +85,7 @@ export class AnswerReader {
       if (this.#line === 'other') this.#drop()
       return
     }
-    if (this.#line === 'wanted') this.#take('data:'.length)
+    if (this.#line === 'wanted') this.#take()
     // a comment may stand between the name of an event and its data
     if (!this.#head.startsWith(':')) this.#isNext = LAST_EVENT.test(this.#head)
     this.#drop()
@@ -84,14 +107,14 @@ export class AnswerReader {
     this.#isTooLong = false
   }
 
-  #take (from: number): void {
-    if (this.#isTooLong || this.#chunks.length === 0) return
-    try {
-      const said = JSON.parse(Buffer.concat(this.#chunks).toString('utf8', from)) as unknown
-      const response = this.#isStream && isObject(said) ? said.response : said
-      if (isObject(response) && response.object === 'response') this.response = response
-    } catch {
-      // what is no JSON is no response
-    }
+  #take (): void {
+    if (!this.#isTooLong && this.#chunks.length > 0) this.#found = this.#chunks
   }
+}
+
+/** Whether a chunk ends with the empty line behind an event. */
+function endsEvent (chunk: Buffer): boolean {
+  const { length } = chunk
+  if (chunk[length - 1] !== 10) return false
+  return chunk[length - 2] === 10 || (chunk[length - 2] === 13 && chunk[length - 3] === 10)
 }

@@ -1,4 +1,4 @@
-import type { AnswerTap, AnswerTapHead } from 'svc-gateway/plugin'
+import type { AnswerTap, AnswerTapHead, HeldPart } from 'svc-gateway/plugin'
 import type { Json } from '../../over-chat/ref.js'
 import { isUnguessable } from '../ids.js'
 import { AnswerReader } from './answer-reader.js'
@@ -42,20 +42,26 @@ export class Keeper implements AnswerTap {
     if (status === 200 && (this.#isTurn || !this.#isElsewhere)) this.#reader = new AnswerReader(isEventStream)
   }
 
-  data (chunk: Buffer): void {
-    this.#reader?.push(chunk)
-    this.#keep()
+  /** A reader that waits for the first words of an answer does not wait for the database, also where all of it comes at once. */
+  data (chunk: Buffer): HeldPart | null {
+    const reader = this.#reader
+    if (reader === null) return null
+    reader.push(chunk)
+    if (!reader.hasCome) return null
+    this.#reader = null
+    return { from: reader.from, work: () => this.#keep(reader.response()) }
   }
 
   end (): void {
-    this.#reader?.end()
-    this.#keep()
+    const reader = this.#reader
+    if (reader === null) return
+    this.#reader = null
+    reader.end()
+    this.#keep(reader.response())
   }
 
-  #keep (): void {
-    const response = this.#reader?.response ?? null
+  #keep (response: Json | null): void {
     if (response === null) return
-    this.#reader = null
     const { isKept, input, previous, conversation } = this.#own()
     const { id } = response
     const now = this.#now()

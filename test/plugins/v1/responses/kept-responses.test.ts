@@ -83,7 +83,7 @@ t.test('a finished response is found in a stream however it is cut, and in nothi
     const reader = new AnswerReader(isStream)
     for (const chunk of chunks) reader.push(chunk)
     reader.end()
-    return reader.response?.id ?? null
+    return reader.response()?.id ?? null
   }
   const bytes = Buffer.from(stream)
   fc.assert(fc.property(fc.uniqueArray(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 20 }), cuts => {
@@ -91,6 +91,20 @@ t.test('a finished response is found in a stream however it is cut, and in nothi
     t.equal(found(marks.slice(1).map((mark, i) => bytes.subarray(marks[i]!, mark))), 'é🎈')
   }), { numRuns: 100 })
   t.equal(found([...bytes].map(byte => Buffer.from([byte]))), 'é🎈')
+  const from = (chunks: readonly Buffer[]): string | null => {
+    const reader = new AnswerReader(true)
+    for (const chunk of chunks) {
+      reader.push(chunk)
+      if (reader.hasCome) return chunk.toString('utf8', reader.from)
+    }
+    return null
+  }
+  const last = stream.slice(stream.lastIndexOf('event: response.completed'))
+  t.equal(from([bytes]), last, 'what is not of it may go on before it')
+  t.equal(from([bytes.subarray(0, 200), bytes.subarray(200)]), last)
+  const cut = bytes.length - Buffer.byteLength(last) + 10
+  const [lead, rest] = [bytes.subarray(0, cut), bytes.subarray(cut)]
+  t.equal(from([lead, rest]), rest.toString(), 'an event that began in an earlier chunk')
   t.equal(found([bytes.subarray(0, -3)]), null, 'an event that did not come whole')
   t.equal(found([Buffer.from('data: {"type":"response.incomplete","response":{"object":"response","id":"plain"}}\n\n')]), 'plain', 'an event without a name')
   t.equal(found([Buffer.from('{"object":"response",'), Buffer.from('"id":"whole"}')], false), 'whole')
