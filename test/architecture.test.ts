@@ -89,6 +89,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/slots/life/engine': [],
   'kernel/slots/life/watch': [],
   'kernel/slots/life/kept': [],
+  'kernel/slots/replicas': [],
   'kernel/http/body': [],
   'kernel/http/guard': [],
   'kernel/http/openapi': [],

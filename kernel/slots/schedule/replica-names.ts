@@ -1,0 +1,24 @@
+/** Stands between a slot's name and the number of its replica. No slot's name may hold it. */
+const MARK = '.'
+
+/** One of a slot's engines: the first has the slot's own name, the others a name that no user can give. */
+export interface ReplicaPlace {
+  readonly slot: string
+  /** From 1. */
+  readonly index: number
+}
+
+export function replicaName (slot: string, index: number): string {
+  return index === 1 ? slot : `${slot}${MARK}${index}`
+}
+
+/** Where a name of the fleet belongs: `chat` is the first of `chat`, `chat.2` the second. */
+export function replicaPlace (name: string): ReplicaPlace {
+  const at = name.lastIndexOf(MARK)
+  return at === -1 ? { slot: name, index: 1 } : { slot: name.slice(0, at), index: Number(name.slice(at + 1)) }
+}
+
+/** Whether it is the name of a further replica, which only the fleet knows. */
+export function isFurtherReplica (name: string): boolean {
+  return name.includes(MARK)
+}
