@@ -97,7 +97,8 @@ export function createInference (
     formOf: name => runtime.formOf(name),
     names: () => runtime.names(),
     isElsewhere: name => runtime.isElsewhere(name),
-    optionsOf: name => runtime.optionsOf(name)
+    optionsOf: name => runtime.optionsOf(name),
+    settingsOf: (name, options) => runtime.settingsOf(name, options)
   }
   const plans = new SlotPlans({
     ...host, config, models, providers, hardware, runtime: choice, instance, engineKey: kernel.engineKey
@@ -109,6 +110,7 @@ export function createInference (
     providers,
     events,
     gpus: () => hardware.info.gpus,
+    runtime: choice,
     defaultDevice: slot => plans.device(slot),
     imageProblem: (name, draft) => runtime.form === 'process' ? null : imageProblem(plans.over(draft), name),
     owned: () => config.owned,
@@ -128,9 +130,9 @@ export function createInference (
     stateFiles: new SlotStateFiles(`${config.paths.state}/slots`, clock, log),
     assertMayRun: name => {
       gpu.assertAllows(name)
-      const context: RivalContext = { providers, device: slot => plans.device(slot), gpus: hardware.info.gpus }
+      const context: RivalContext = { providers, device: slot => plans.device(slot), gpus: hardware.info.gpus, runtime: choice }
       const all = [...config.snapshot.slots.values()]
-      const live = all.filter(slot => !plans.isElsewhere(slot) && (slot.name === name || isLive(fleet.core(slot.name))))
+      const live = all.filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
       assertNoRival(name, live, context)
     },
     ports: {

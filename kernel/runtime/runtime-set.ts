@@ -73,6 +73,11 @@ export class RuntimeSet implements ContainerRuntime {
     return this.#find(name)?.definition.slotOptions
   }
 
+  /** What of svc.toml goes into an engine of the driver of this name, for a slot that says this to it. */
+  settingsOf (name: string, options: Readonly<Record<string, unknown>>): object {
+    return this.#find(name)?.definition.settingsOf?.(options) ?? {}
+  }
+
   /** All of them, the default first. */
   views (): readonly RuntimeView[] {
     const standing = this.#drivers.map((driver, i) =>

@@ -227,6 +227,11 @@ export interface RuntimeDefinition {
   readonly elsewhere?: true
   /** What a slot may say to it, in `runtime_options`. Takes an empty table. */
   readonly slotOptions?: z.ZodType
+  /**
+   * What of svc.toml goes into an engine whose slot says this to it, as plain data: one that was started by another answer has
+   * drifted. Cheap, and asks nobody.
+   */
+  readonly settingsOf?: (options: Readonly<Record<string, unknown>>) => object
   /** Whether it is opened at the start of the gateway although no slot asks for it. Absent: always. */
   readonly wanted?: () => boolean
   /**

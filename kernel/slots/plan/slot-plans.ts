@@ -8,7 +8,7 @@ import type { EngineForm } from '../../contract/provider/engine-runtime.js'
 import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context/context-size.js'
 import { chooseCandidate } from './launch/process-candidates.js'
-import { assertRuntime, formOfRuntime, namedDriver, runtimeOf, type RuntimeChoice } from './slot-runtime.js'
+import { assertRuntime, formOfRuntime, namedDriver, runsElsewhere, runtimeOf, settingsFor, type RuntimeChoice } from './slot-runtime.js'
 import { makeMountPoints } from './launch/mount-points.js'
 import { foldersOf } from './launch/launch-folders.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch/launch-plan.js'
@@ -161,6 +161,7 @@ export class SlotPlans {
       provider: effective.provider,
       mtp: this.#mtp(effective),
       runtime: this.driver(effective.slot),
+      runtimeSettings: settingsFor(effective.slot, this.driver(effective.slot), this.#deps.runtime),
       access: this.#access(effective.slot, effective.device, launch.form),
       image,
       publishHost: config.snapshot.svc.slots.publish_host
@@ -174,6 +175,9 @@ export class SlotPlans {
     return formOfRuntime(runtimeOf(slot, this.#deps.providers), this.#deps.runtime)
   }
 
+  /** What slots can be run by. */
+  get runtime (): RuntimeChoice { return this.#deps.runtime }
+
   /** The driver that a slot asks for by its name; null: whichever takes its form. */
   driver (slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>): string | null {
     return namedDriver(runtimeOf(slot, this.#deps.providers))
@@ -181,8 +185,7 @@ export class SlotPlans {
 
   /** Whether the slot's engine runs on another machine. */
   isElsewhere (slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>): boolean {
-    const driver = this.driver(slot)
-    return driver !== null && this.#deps.runtime.isElsewhere?.(driver) === true
+    return runsElsewhere(slot, this.#deps.providers, this.#deps.runtime)
   }
 
   /** The image a slot would run, or null for one that has none, and for one that runs as a process. */

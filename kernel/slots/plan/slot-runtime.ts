@@ -15,6 +15,8 @@ export interface RuntimeChoice {
   readonly isElsewhere?: (name: string) => boolean
   /** What a slot may say to a driver. Absent: nothing is known of that. */
   readonly optionsOf?: (name: string) => z.ZodType | undefined
+  /** What of svc.toml a driver gives an engine whose slot says this to it. Absent: nothing. */
+  readonly settingsOf?: (name: string, options: NamedSlotConfig['runtime_options']) => object
 }
 
 /** What a slot asks for: as its file says, else as its provider does. Null: the default. */
@@ -37,6 +39,14 @@ export function namedDriver (asked: string | null): string | null {
   return asked === 'container' || asked === 'process' ? null : asked
 }
 
+/** Whether a slot's engine runs on another machine: what this one has is not its to share then. */
+export function runsElsewhere (
+  slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>, providers: Pick<ProviderCatalog, 'get'>, { isElsewhere }: RuntimeChoice
+): boolean {
+  const driver = namedDriver(runtimeOf(slot, providers))
+  return driver !== null && isElsewhere?.(driver) === true
+}
+
 /** What a slot says to its driver, as that reads it, defaults filled in; or what is wrong with it. Pure. */
 export function checkRuntimeOptions (
   { runtime_options: options }: NamedSlotConfig, driver: string | null, { formOf, optionsOf }: RuntimeChoice
@@ -49,6 +59,11 @@ export function checkRuntimeOptions (
   if (formOf === undefined || Object.keys(options).length === 0) return { value: options, problems: [] }
   const message = driver === null ? 'is for a slot whose `runtime` names a driver of a plugin' : `is nothing that runtime '${driver}' takes`
   return { value: null, problems: [{ path: ['runtime_options'], message, unknown: false }] }
+}
+
+/** What of svc.toml goes into an engine beside what its slot says to the driver. */
+export function settingsFor ({ runtime_options: options }: NamedSlotConfig, driver: string | null, { settingsOf }: RuntimeChoice): object {
+  return driver === null ? {} : settingsOf?.(driver, options) ?? {}
 }
 
 /** Throws `slot.config_error` where a slot asks for a driver that does not exist. */

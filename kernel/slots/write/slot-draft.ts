@@ -13,7 +13,7 @@ type Raw = Readonly<Record<string, unknown>>
 
 /**
  * Keys that a slot's profile depends on: a write that touches none of them leaves a profile that does not fit alone. So it is
- * with its model.
+ * with its model, and with what runs it.
  */
 const profileKeys = ['profile', 'device', 'backend', 'type', 'provider']
 
@@ -143,19 +143,20 @@ export class SlotChange implements SlotDraft {
 }
 
 /** What the rules ask besides the configuration. */
-export interface RuleDeps extends Pick<SlotWriterDeps, 'providers' | 'gpus' | 'defaultDevice'> {
+export interface RuleDeps extends Pick<SlotWriterDeps, 'providers' | 'gpus' | 'runtime' | 'defaultDevice'> {
   readonly models: Pick<SlotWriterDeps['models'], 'get'>
 }
 
 /** What the rules look at, from the configuration as it is or as it would be. */
 export function ruleContext (
-  { providers, models, gpus, defaultDevice }: RuleDeps, { profiles, svc }: Pick<ConfigDraft, 'profiles' | 'svc'>
+  { providers, models, gpus, runtime, defaultDevice }: RuleDeps, { profiles, svc }: Pick<ConfigDraft, 'profiles' | 'svc'>
 ): SlotSetContext {
   return {
     profiles,
     providers,
     model: id => models.get(id),
     gpus: gpus(),
+    runtime,
     device: defaultDevice,
     maxSlots: svc.slots.max_slots,
     gatewayPort: svc.server.port
@@ -167,6 +168,7 @@ function rulesLeftAlone (patch: Raw): ReadonlySet<SlotRule> {
   const model = Object.hasOwn(modelTable(patch.model), 'default')
   return new Set<SlotRule>([
     ...touches(profileKeys) ? [] : ['profile' as const],
+    ...touches(['runtime', 'runtime_options', 'provider']) ? [] : ['runtime' as const],
     ...model || touches(['type', 'provider']) ? [] : ['model' as const]
   ])
 }

@@ -7,9 +7,11 @@ import { invalid } from '../../config/check/shape-check.js'
 import { typeMisfit } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import { checkAnchors } from './anchor-rules.js'
+import { checkRuntime } from './runtime-rules.js'
 import { extraArgsWords, profileWords, serverEnv } from '../plan/argv/flag-texts.js'
 import { profileMisfit } from '../plan/profile/profile-fit.js'
 import { checkOptions } from '../plan/slot-options.js'
+import { runsElsewhere } from '../plan/slot-runtime.js'
 import type { Report, RivalContext, SlotSetContext } from './slot-rule-context.js'
 
 export type { RivalContext, SlotSetContext }
@@ -90,7 +92,7 @@ function checkExclusivity (slots: readonly NamedSlotConfig[], context: SlotSetCo
 export function rivalsOf (
   slots: readonly NamedSlotConfig[], context: RivalContext
 ): ReadonlyMap<NamedSlotConfig, readonly NamedSlotConfig[]> {
-  const running = slots.filter(slot => slot.enabled && slot.served_by === null)
+  const running = slots.filter(slot => slot.enabled && slot.served_by === null && !runsElsewhere(slot, context.providers, context.runtime))
   const rivals = new Map<NamedSlotConfig, readonly NamedSlotConfig[]>()
   for (const slot of running) {
     const found = running.filter(other => other !== slot && excludeEachOther(slot, other, context))
@@ -151,6 +153,7 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
     const { code, message, details, param } = invalid(`slot '${slot.name}'`, options)
     report(slot, 'options', code as ErrorCode, message, { details, ...(param === null ? {} : { param }) })
   }
+  checkRuntime(slot, context, report)
   checkProfile(slot, provider, context, report)
   // what a provider says of a slot it says of options that it can read
   if (options.length > 0) return

@@ -2,6 +2,7 @@ import type {
   ConfigDraft, ConfigFileDefinition, ConfigService, Device, EventBus, GpuInfo, LaunchTrouble, ModelFiles, ModelRegistry,
   NamedSlotConfig, ProviderCatalog
 } from '../../contract/index.js'
+import type { RuntimeChoice } from '../plan/slot-runtime.js'
 
 export interface SlotWriterDeps {
   readonly config: ConfigService
@@ -10,6 +11,7 @@ export interface SlotWriterDeps {
   readonly providers: ProviderCatalog
   readonly events: EventBus
   readonly gpus: () => readonly GpuInfo[]
+  readonly runtime: RuntimeChoice
   readonly defaultDevice: (slot: NamedSlotConfig) => Device
   /** Why the image of a slot of a draft cannot be had; null when it can, or where none is needed. */
   readonly imageProblem: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => string | null

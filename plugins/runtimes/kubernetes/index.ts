@@ -1,6 +1,6 @@
 import { core, definePlugin, defineRuntime, settingsOf } from 'svc-gateway/plugin'
 import { kubernetesError } from './errors.js'
-import { clusterSettings, isConfigured, slotOptionsSchema } from './settings.js'
+import { addedSettings, clusterSettings, isConfigured, slotOptionsSchema } from './settings.js'
 
 /** Slots whose engines run in a Kubernetes cluster. See README.md. */
 export default definePlugin({
@@ -19,6 +19,7 @@ export default definePlugin({
       form: 'container',
       elsewhere: true,
       slotOptions: slotOptionsSchema,
+      settingsOf: options => addedSettings(settings(), slotOptionsSchema.parse(options)),
       wanted: () => isConfigured(settings()),
       open: async signal => {
         const { openKubernetes } = await import('./open.js')

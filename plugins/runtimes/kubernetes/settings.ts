@@ -85,6 +85,15 @@ export function isConfigured (settings: ClusterSettings): boolean {
   return JSON.stringify(settings) !== JSON.stringify(untouched)
 }
 
+/** What svc.toml adds to a pod of a slot that says this; what nobody asked for is left out. Pure. */
+export function addedSettings (settings: ClusterSettings, options: SlotOptions): Partial<ClusterSettings> {
+  const { model_storage: storage } = podSettings(settings, options)
+  const keys = Object.keys(podShape) as Array<keyof typeof podShape>
+  const added = keys.filter(key => options[key] === undefined && JSON.stringify(settings[key]) !== JSON.stringify(untouched[key]))
+  const fetched = storage === 'download' && options.downloads.length > 0 ? ['download_image' as const] : []
+  return Object.fromEntries([...added, ...fetched].map(key => [key, settings[key]]))
+}
+
 /** What a pod is made by: of the slot where it says something, else of all. Pure. */
 export type PodSettings = Pick<ClusterSettings, keyof typeof podShape | 'download_image'> & Pick<SlotOptions, 'resources' | 'downloads'>
 

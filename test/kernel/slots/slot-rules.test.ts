@@ -29,6 +29,13 @@ function contextOf (overrides: Partial<SlotSetContext> = {}): SlotSetContext {
     device: slot => slot.device ?? 'cpu',
     model: () => undefined,
     gpus: [],
+    runtime: {
+      form: 'process',
+      names: () => ['far'],
+      formOf: name => name === 'far' ? 'process' : null,
+      isElsewhere: name => name === 'far',
+      optionsOf: name => name === 'far' ? z.strictObject({ zone: z.string().optional() }) : undefined
+    },
     maxSlots: 0,
     gatewayPort: 8080,
     ...overrides
@@ -53,6 +60,11 @@ t.test('rules between slots and inside one', async t => {
     ['children of the NPU slot', { a: { ...npu, port: 8085 }, e: { ...npu, type: 'embedding', served_by: 'a', port: 8085 } }, []],
     ['two that want a device for themselves', { a: { provider: 'greedy', device: 'cpu' }, b: { provider: 'greedy', device: 'cpu' } },
       ['a exclusivity slot.config_error', 'b exclusivity slot.config_error']],
+    ['engines on other machines have nothing here for themselves', { a: { provider: 'greedy', runtime: 'far' }, b: { provider: 'greedy' }, n: npu,
+      m: { ...npu, runtime: 'far' } }, []],
+    ['a driver that nobody brings', { a: { runtime: 'near' } }, ['a runtime slot.config_error']],
+    ['what a driver is not told', { a: { runtime: 'far', runtime_options: { zome: 'b' } }, b: { runtime_options: { zone: 'b' } } },
+      ['a runtime validation.unknown_keys', 'b runtime validation.invalid']],
     ['one that does, and one that shares', { a: { provider: 'greedy' }, b: {} }, []],
     ['GPU runtimes are one GPU', { a: { provider: 'greedy', device: 'gpu-rocm' }, b: { provider: 'greedy', device: 'gpu-vulkan' } },
       ['a exclusivity slot.config_error', 'b exclusivity slot.config_error']],

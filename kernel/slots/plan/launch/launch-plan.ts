@@ -22,6 +22,8 @@ export interface PlanInput {
   readonly mtp: boolean
   /** The driver that is asked for by name; null: whichever takes its form. */
   readonly runtime?: string | null
+  /** What of svc.toml that driver puts into the engine, as plain data. */
+  readonly runtimeSettings?: object
   readonly access: DeviceAccess
   readonly image: { readonly ref: string, readonly digest: string | null } | null
   readonly publishHost: string
@@ -95,9 +97,10 @@ function portsOf ({ port, ports }: LaunchInput): object {
 }
 
 /** An engine of one driver does not stand in for one of another. */
-function runtimeIn ({ runtime = null, launch: { slot: { runtime_options: options } } }: PlanInput): object {
+function runtimeIn ({ runtime = null, runtimeSettings: settings = {}, launch: { slot: { runtime_options: options } } }: PlanInput): object {
   const told = Object.keys(options).length === 0 ? {} : { options }
-  return runtime === null ? {} : { runtime, ...told }
+  const given = Object.keys(settings).length === 0 ? {} : { settings }
+  return runtime === null ? {} : { runtime, ...told, ...given }
 }
 
 function headersOf (provider: EngineProvider, input: LaunchSpecInput): LaunchPlan['headers'] {
