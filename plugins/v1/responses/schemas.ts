@@ -32,7 +32,10 @@ export const responseParamsSchema = z.strictObject({
 })
 
 export const retrieveQuerySchema = z.looseObject({
-  stream: z.string().optional().meta({ description: 'Not supported: the kept response is answered whole' })
+  stream: z.stringbool().optional().meta({ description: 'Its events instead of the response itself; those of one that is still being made end with it' }),
+  starting_after: z.coerce.number().int().min(0).optional().meta({
+    description: 'Together with `stream`: the `sequence_number` that the events go on behind'
+  })
 })
 
 export const itemsQuerySchema = z.looseObject({

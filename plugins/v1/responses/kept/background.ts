@@ -1,4 +1,4 @@
-import { isSvcError, messageOf, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
+import { abortable, isSvcError, messageOf, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
 import { readAll } from '../../omni/ref.js'
 import { isObject, type Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
@@ -22,6 +22,8 @@ interface Running {
   readonly controller: AbortController
   readonly queued: Json
   readonly bytes: number
+  readonly over: Promise<void>
+  readonly settle: () => void
 }
 
 /** Responses that are made while their clients do not wait. They end with the gateway, as failed. */
@@ -47,7 +49,9 @@ export class BackgroundResponses {
     const id = String(queued.id)
     this.#store.add({ id, previous: own.previous, input: own.input, response: queued, isOpen: true }, now)
     const controller = new AbortController()
-    this.#running.set(id, { controller, queued, bytes })
+    let settle = (): void => {}
+    const over = new Promise<void>(resolve => { settle = resolve })
+    this.#running.set(id, { controller, queued, bytes, over, settle })
     void this.#run(id, queued, { ...call, signal: controller.signal })
   }
 
@@ -55,6 +59,12 @@ export class BackgroundResponses {
   standing (response: Json): Json {
     if (response.background !== true || response.status !== 'queued') return response
     return this.#running.has(String(response.id)) ? { ...response, status: 'in_progress' } : failed(response, 'what came of it could not be kept')
+  }
+
+  /** Resolves when it is not being made any more. Rejects with the reason of the signal. */
+  async over (id: string, signal: AbortSignal): Promise<void> {
+    const running = this.#running.get(id)
+    if (running !== undefined) await abortable(running.over, signal)
   }
 
   /** Ends one that is being made; nothing happens where it is over. */
@@ -71,13 +81,17 @@ export class BackgroundResponses {
     const running = this.#running.get(id)!
     this.#running.delete(id)
     this.#finish(id, response)
+    running.settle()
     running.controller.abort(reason)
   }
 
   async #run (id: string, queued: Json, call: PluginCall): Promise<void> {
     const made = await this.#made(queued, call)
-    if (!this.#running.delete(id)) return
+    const running = this.#running.get(id)
+    if (running === undefined) return
+    this.#running.delete(id)
     this.#finish(id, made)
+    running.settle()
   }
 
   async #made (queued: Json, call: PluginCall): Promise<Json> {

@@ -1,4 +1,4 @@
-import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, sse, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
 import { malformed, type Json } from '../../over-chat/ref.js'
 import { responsesDialect } from '../dialect.js'
 import {
@@ -6,6 +6,7 @@ import {
 } from '../schemas.js'
 import type { BackgroundResponses } from './background.js'
 import { responsesError } from '../errors.js'
+import { replayed } from './replay.js'
 import type { KeptResponses } from './kept-responses.js'
 
 export interface Kept {
@@ -27,11 +28,14 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
     defineRoute({
       method: 'GET', url: '/v1/responses/:id', alsoAt: ['/responses/:id'], tag,
       summary: 'A response that was kept, or is being made in the background',
+      description: 'With `stream=true` the answer is `text/event-stream`, with the events of the Responses API.',
       schema: { params: responseParamsSchema, querystring: retrieveQuerySchema, response: keptAnswerSchema },
+      answers: [{ type: 'text/event-stream' }],
       dialect: responsesDialect,
-      handler: async ({ params, query }) => {
-        if (query.stream !== undefined && query.stream !== 'false') throw malformed('stream', 'is not possible here: ask for the response without it')
-        return (await found(params.id)).response
+      handler: async ({ params: { id }, query: { stream = false, starting_after: after } }) => {
+        if (!stream && after !== undefined) throw malformed('starting_after', 'is for streams: set stream to true, or leave it out')
+        const kept = await found(id)
+        return stream ? sse(signal => told(kept, id, after ?? -1, signal)) : kept.response
       }
     }),
     defineRoute({
@@ -69,6 +73,21 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       }
     })
   ]
+}
+
+/** The events of a response that come after a number; they end with the response. */
+async function* told (
+  { store, background, response }: Kept & { readonly response: Json }, id: string, after: number, signal: AbortSignal
+): AsyncGenerator<SseEvent, void, undefined> {
+  const over = async (): Promise<Json> => {
+    await background.over(id, signal)
+    const made = store.get(id)
+    if (made === undefined) throw notFound(id)
+    return background.standing(made)
+  }
+  for await (const data of replayed(response, over)) {
+    if (data.sequence_number > after) yield { event: data.type, data }
+  }
 }
 
 /** A page of a list, which is read up to its end. Throws `validation.invalid` for an `after` that the list does not have. */
