@@ -40,6 +40,7 @@ const ownKeys: ReadonlySet<string> = new Set([
 export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing: Standing): ChatRequest {
   refuseMembers(asked)
   const warnings: string[] = []
+  if (asked.truncation === 'auto') warnings.push('truncation: left out, what is too long for the model is refused')
   const messages = new ChatMessages(slot !== null, warnings)
   if (asked.instructions != null) messages.system(stringIn(asked.instructions, 'instructions'))
   messages.input(asked.input)
@@ -76,7 +77,7 @@ function refuseMembers (asked: Json): void {
   if (asked.conversation != null) throw untranslatable('conversation', 'a conversation that is not kept here')
   if (asked.prompt != null) throw untranslatable('prompt', 'a prompt that its maker keeps')
   if (asked.background === true) throw untranslatable('background', 'work in the background')
-  if (asked.truncation != null && asked.truncation !== 'disabled') throw untranslatable('truncation', 'leaving out what is too long')
+  if (asked.truncation != null && asked.truncation !== 'disabled' && asked.truncation !== 'auto') throw untranslatable('truncation', 'this way to leave out what is too long')
   if (asked.previous_response_id != null) throw untranslatable('previous_response_id', 'a response that is not kept here')
 }
 
