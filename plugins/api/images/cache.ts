@@ -97,6 +97,17 @@ export class ImageFolder {
     }
   }
 
+  /** All of an image; null when there is none of this name. Counts as use. */
+  async bytes (name: string): Promise<Buffer | null> {
+    const found = await this.read(name)
+    if (found === null) return null
+    try {
+      return await found.file.readFile()
+    } finally {
+      await found.file.close()
+    }
+  }
+
   /** Size of a file that was put there since the start; null when there is none. */
   async #find (name: string): Promise<number | null> {
     return await this.#inLine(async () => {

@@ -12,6 +12,7 @@ const configSchema = z.strictObject({
 
 const paramsSchema = z.strictObject({ name: z.string().meta({ description: 'Name of the image, with or without .png', pattern: '^[^/]+$', examples: ['00000000-0000-0000-0000-000000000000.png'] }) })
 
+const CACHE = '/api/images/cache/'
 const FOREVER = 'public, max-age=31536000, immutable'
 
 /** The image cache and `/api/images`. */
@@ -26,7 +27,10 @@ export default definePlugin({
   register (ctx) {
     const { max_files: files, max_bytes: bytes } = ctx.config
     const folder = new ImageFolder(join(ctx.services.config.paths.state, 'images', 'cache'), ctx.services.clock, { files, bytes })
-    ctx.provide(imageCacheRef, { put: async png => `/api/images/cache/${await folder.put(png)}.png` })
+    ctx.provide(imageCacheRef, {
+      put: async png => `${CACHE}${await folder.put(png)}.png`,
+      get: path => path.startsWith(CACHE) ? folder.bytes(path.slice(CACHE.length).replace(/\.png$/, '')) : Promise.resolve(null)
+    })
     ctx.onStart(() => folder.load())
     ctx.addHealth(() => ({ ...folder.size }))
     ctx.addRoute(defineRoute({

@@ -1,6 +1,5 @@
-import type { FormPart } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { wrongField, type EditForm } from './edit-form.js'
+import { wrongField, type EditWish, type GivenPicture } from './edit-form.js'
 import { imageRequest, type ImageRequest } from './image-request.js'
 import { pictureHead, type PictureHead } from './picture-head.js'
 import { imageBodySchema, type ImageBody } from './schemas.js'
@@ -32,16 +31,16 @@ const words = ['size', 'response_format', 'negative_prompt', 'prompt', 'stream']
 const strengthSchema = z.number().min(0.1).max(1).nullish()
 
 /**
- * A form as a request for a slot. Throws `image.prompt_required` for an edit without a prompt, and `validation.invalid`, which
+ * A wish as a request for a slot. Throws `image.prompt_required` for an edit without a prompt, and `validation.invalid`, which
  * names the field, for everything else that an image engine could not be asked. Pure.
  */
-export function editRequest (form: EditForm, verb: EditVerb): EditRequest {
-  const { fields, images, model } = form
+export function editRequest (asked: EditWish, verb: EditVerb): EditRequest {
+  const { fields, images, model } = asked
   const body = parsedFields(fields)
-  if (images.length > 1) throw wrongField('image', `came ${images.length} times: an image slot works on one picture`)
-  const image = picture('image', images[0]!)
-  const mask = verb === 'variation' || form.mask === null ? null : picture('mask', form.mask)
-  if (verb === 'variation' && form.mask !== null) throw wrongField('mask', 'is not for variations; POST /v1/images/edits takes one')
+  if (images.length > 1) throw wrongField(images[0]!.at === 'image' ? 'image' : 'images', `came ${images.length} times: an image slot works on one picture`)
+  const image = picture(images[0]!)
+  const mask = verb === 'variation' || asked.mask === null ? null : picture(asked.mask)
+  if (verb === 'variation' && asked.mask !== null) throw wrongField('mask', 'is not for variations; POST /v1/images/edits takes one')
   if (mask !== null) {
     if (!mask.head.alpha) throw wrongField('mask', 'must be a PNG or WebP whose transparent parts say what is to be painted anew')
     if (mask.head.width !== image.head.width || mask.head.height !== image.head.height) {
@@ -87,7 +86,7 @@ function firstProblem ({ issues: [first] }: z.ZodError): Error {
 
 interface ReadPicture { readonly bytes: Buffer, readonly head: PictureHead }
 
-function picture (field: string, { bytes }: FormPart): ReadPicture {
+function picture ({ at: field, bytes }: GivenPicture): ReadPicture {
   if (bytes.length > MAX_PICTURE_BYTES) throw wrongField(field, `is larger than ${MAX_PICTURE_BYTES / 1024 / 1024} MiB`)
   const head = pictureHead(bytes)
   if (head === null) throw wrongField(field, 'must be a PNG, JPEG or WebP')

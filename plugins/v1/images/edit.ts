@@ -1,7 +1,8 @@
 import {
   isSvcError, svcError, type AdaptedAnswer, type BodyEdits, type DispatchTarget, type NamedSlotConfig, type SurfaceName
 } from 'svc-gateway/plugin'
-import { withModel, type EditForm } from './edit-form.js'
+import { formOf, withModel, type EditForm } from './edit-form.js'
+import { jsonForUpstream, picturesOf, type EditBody } from './edit-body.js'
 import { editRequest, type EditRequest, type EditVerb } from './edit-request.js'
 import { slotAnswer, type GenerateServices } from './generate.js'
 import { fittedSize, slotEdits } from './image-request.js'
@@ -18,31 +19,42 @@ export const editPaths = { edit: '/images/edits', variation: '/images/variations
  * that take the form get it as it came, but for the model's name.
  */
 export async function edit (
-  services: GenerateServices, form: EditForm, verb: EditVerb, client: ClientRequest, signal: AbortSignal
+  services: GenerateServices, asked: EditForm | EditBody, verb: EditVerb, client: ClientRequest, signal: AbortSignal
 ): Promise<AdaptedAnswer> {
   const { dispatch, providers, slots } = services
   const surface = surfaces[verb]
   const place = { surface, path: editPaths[verb], ...client, signal } as const
-  const target = await targetOf(services, form.model, surface, signal)
+  const target = await targetOf(services, asked.model, surface, signal)
   const isAdapted = target !== null && target.slot !== null && slots.provider(target.slot)?.surfaces[surface]?.adapt !== undefined
-  const known = (error: unknown): unknown => isSvcError(error) ? imageModelError(providers, error, form.model) : error
+  const known = (error: unknown): unknown => isSvcError(error) ? imageModelError(providers, error, asked.model) : error
   if (!isAdapted) {
-    const body = withModel(form, target?.modelId ?? form.model)
-    return await dispatch.call({ ...place, model: form.model, body, contentType: form.contentType })
-      .catch((error: unknown) => { throw known(error) })
+    const sent = await sentOn(services, asked, target, signal)
+    return await dispatch.call({ ...place, model: asked.model, ...sent }).catch((error: unknown) => { throw known(error) })
   }
-  const request = editRequest(form, verb)
+  const request = editRequest('asked' in asked ? await picturesOf(asked, services.cache) : asked, verb)
   const { wish, image, mask } = request
   const answer = await dispatch.call({
     ...place,
-    body: Buffer.from(JSON.stringify({ model: form.model, image, mask })),
+    body: Buffer.from(JSON.stringify({ model: asked.model, image, mask })),
     edit: (_, slot) => {
       if (slot === null) throw svcError('dispatch.upstream_unavailable', 'the slot of this model is gone; send the request again')
-      assertSlotModel(slots.provider(slot.name), slot, form.model, providers)
+      assertSlotModel(slots.provider(slot.name), slot, asked.model, providers)
       return editEdits(request, slot)
     }
   }).catch((error: unknown) => { throw known(error) })
   return await slotAnswer(services.cache, answer, wish.format)
+}
+
+/** The request as engines and upstreams get it that judge it themselves. */
+async function sentOn (
+  { cache }: GenerateServices, asked: EditForm | EditBody, target: DispatchTarget | null, signal: AbortSignal
+): Promise<{ readonly body: Buffer, readonly contentType: string }> {
+  const model = target?.modelId ?? asked.model
+  if (!('asked' in asked)) return { body: withModel(asked, model), contentType: asked.contentType }
+  if (target === null || target.slot === null) return { body: await jsonForUpstream(asked, model, cache), contentType: 'application/json' }
+  const wish = await picturesOf(asked, cache)
+  signal.throwIfAborted()
+  return formOf(wish, model)
 }
 
 /** The request as a slot's provider gets it besides its pictures, flat and complete. Pure. */

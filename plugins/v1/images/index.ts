@@ -3,6 +3,7 @@ import { imageCacheRef } from '../../api/images/ref.js'
 import { imageError } from './errors.js'
 import { generate } from './generate.js'
 import { edit, editPaths } from './edit.js'
+import { editBody } from './edit-body.js'
 import { editForm } from './edit-form.js'
 import { make } from './make.js'
 import { imageRequest } from './image-request.js'
@@ -39,7 +40,7 @@ export default definePlugin({
       }
     }))
     for (const [verb, summary, schema, description] of [
-      ['edit', 'An image changed as a text says', editFormSchema, 'With `mask` only its transparent parts are painted anew.'],
+      ['edit', 'An image changed as a text says', editFormSchema, 'With `mask` only its transparent parts are painted anew. The same in `application/json`: pictures as `images: [{"image_url": "data:image/png;base64,…"}]`, and `mask` in the same form.'],
       ['variation', 'Images like another one', variationFormSchema, 'What the image shows stays; how it shows it is new.']
     ] as const) {
       const surface = verb === 'edit' ? 'image-edit' : 'image-variation'
@@ -56,11 +57,12 @@ export default definePlugin({
         bodyKind: 'buffer',
         consumes: 'multipart/form-data',
         handler: call => {
-          const form = editForm(call.body, call.request.headers['content-type'])
-          assertUsable(services.providers, form.model)
-          const stream = form.fields.get('stream') === 'true'
-          return services.dispatch.compose(call, { surface, model: form.model, stream }, signal =>
-            edit(services, form, verb, { requestId: call.requestId, origin: call.request.headers }, signal))
+          const type = call.request.headers['content-type']
+          const asked = verb === 'edit' && /^\s*application\/json\b/i.test(type ?? '') ? editBody(call.body) : editForm(call.body, type)
+          assertUsable(services.providers, asked.model)
+          const stream = asked.fields.get('stream') === 'true'
+          return services.dispatch.compose(call, { surface, model: asked.model, stream }, signal =>
+            edit(services, asked, verb, { requestId: call.requestId, origin: call.request.headers }, signal))
         }
       }))
     }

@@ -121,7 +121,7 @@ t.test('the openai client changes images', async t => {
       t.match([answer.status, await answer.json()], [status, { error: { code, param } }], `${Object.keys(changed).join()} ${status}`)
     }
     for (const [body, type, code] of [
-      [Buffer.from('{}'), 'application/json', 'request.unsupported_media_type'], [Buffer.from('x'), 'multipart/form-data', 'request.invalid_form'],
+      [Buffer.from('{}'), 'text/plain', 'request.unsupported_media_type'], [Buffer.from('x'), 'multipart/form-data', 'request.invalid_form'],
       [Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="model"\r\n\r\nsdxl`), FORM_TYPE, 'request.invalid_form'], [Buffer.alloc(0), FORM_TYPE, 'request.invalid_form']
     ] as const) {
       const answer = await gateway.fetch('/v1/images/edits', { method: 'POST', headers: { 'content-type': type }, body })
