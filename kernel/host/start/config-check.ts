@@ -31,7 +31,8 @@ export async function findingsOf (
   { config, models, providers, plans, plugins, owned, tools }: CheckedConfig
 ): Promise<readonly Finding[]> {
   const gpus = (): readonly GpuInfo[] => config.hardware.gpus
-  const context = ruleContext({ providers, models, gpus, runtime: plans.runtime, defaultDevice: slot => plans.device(slot) }, config)
+  const { runtime } = plans
+  const context = ruleContext({ providers, models, gpus, runtime, defaultDevice: slot => plans.device(slot) }, config)
   const catalogue = providers.list().flatMap(provider => (provider.catalogue ?? []).map(({ id }) => id))
   return [
     ...config.diagnostics.map(findingOfFile),

@@ -62,7 +62,9 @@ export function checkRuntimeOptions (
 }
 
 /** What of svc.toml goes into an engine beside what its slot says to the driver. */
-export function settingsFor ({ runtime_options: options }: NamedSlotConfig, driver: string | null, { settingsOf }: RuntimeChoice): object {
+export function settingsFor (
+  { runtime_options: options }: NamedSlotConfig, driver: string | null, { settingsOf }: RuntimeChoice
+): object {
   return driver === null ? {} : settingsOf?.(driver, options) ?? {}
 }
 

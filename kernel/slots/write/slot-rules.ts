@@ -92,7 +92,8 @@ function checkExclusivity (slots: readonly NamedSlotConfig[], context: SlotSetCo
 export function rivalsOf (
   slots: readonly NamedSlotConfig[], context: RivalContext
 ): ReadonlyMap<NamedSlotConfig, readonly NamedSlotConfig[]> {
-  const running = slots.filter(slot => slot.enabled && slot.served_by === null && !runsElsewhere(slot, context.providers, context.runtime))
+  const isHere = (slot: NamedSlotConfig): boolean => !runsElsewhere(slot, context.providers, context.runtime)
+  const running = slots.filter(slot => slot.enabled && slot.served_by === null && isHere(slot))
   const rivals = new Map<NamedSlotConfig, readonly NamedSlotConfig[]>()
   for (const slot of running) {
     const found = running.filter(other => other !== slot && excludeEachOther(slot, other, context))

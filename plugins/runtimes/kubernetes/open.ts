@@ -1,6 +1,6 @@
 import type { Clock, ContainerRuntime, Logger } from 'svc-gateway/plugin'
 import { ClusterApi } from './api/cluster-api.js'
-import { clusterAccess } from './api/kubeconfig.js'
+import { accessDoubts, clusterAccess } from './api/kubeconfig.js'
 import { KubernetesRuntime, type KubernetesRuntimeDeps } from './kubernetes-runtime.js'
 import { ForwardReach } from './reach/forward-reach.js'
 import { NodePortReach } from './reach/node-port-reach.js'
@@ -18,6 +18,7 @@ export async function openKubernetes (options: OpenOptions, signal: AbortSignal)
   const { settings, budgets, clock, log, env } = options
   const now = settings()
   const access = await clusterAccess(now, env)
+  for (const doubt of accessDoubts(access)) log.warn({ server: access.server }, doubt)
   const api = new ClusterApi(access, clock, env)
   try {
     const { gitVersion } = await api.json<{ readonly gitVersion: string }>({ path: '/version', signal })

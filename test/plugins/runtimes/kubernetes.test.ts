@@ -50,7 +50,7 @@ t.test('models come from a claim, a folder of the node, or downloads', async t =
     }
   })
   t.match(manifest({ mounts }, { model_root: '/srv/models', model_path: '/data' }), { spec: { volumes: [{ hostPath: { path: '/data/chat' } }] } })
-  const downloads = [{ url: 'https://example.com/a.gguf', path: '/srv/models/chat/a.gguf' }]
+  const downloads = [{ url: 'https://example.com/a.gguf', path: '/srv/models/chat/a.gguf', sha256: 'a'.repeat(64) }]
   t.match(manifest({ mounts }, { model_storage: 'download' }, { downloads }), {
     spec: { initContainers: [{ image: 'busybox:1.37', volumeMounts: [{ mountPath: '/srv/models/chat' }] }], volumes: [{ emptyDir: {} }] }
   })
@@ -63,7 +63,7 @@ t.test('what a pod cannot have is refused before anything is made', async t => {
   t.throws(() => manifest({ mounts: [{ source: '/home/me/template', target: '/template', readOnly: true }] }), refused)
   t.throws(() => manifest({ mounts: [{ source: '/m', target: '/m', readOnly: true }] }, { model_storage: 'claim' }), refused)
   t.throws(() => manifest({ mounts: [{ source: '/m', target: '/m', readOnly: true }] }, { model_storage: 'download' },
-    { downloads: [{ url: 'https://example.com/x', path: '/m/../etc/passwd' }] }), refused)
+    { downloads: [{ url: 'https://example.com/x', path: '/m/../etc/passwd', sha256: 'a'.repeat(64) }] }), refused)
 })
 
 t.test('how far a start is can be read from the pod', async t => {

@@ -97,7 +97,8 @@ function portsOf ({ port, ports }: LaunchInput): object {
 }
 
 /** An engine of one driver does not stand in for one of another. */
-function runtimeIn ({ runtime = null, runtimeSettings: settings = {}, launch: { slot: { runtime_options: options } } }: PlanInput): object {
+function runtimeIn ({ runtime = null, runtimeSettings: settings = {}, launch }: PlanInput): object {
+  const { runtime_options: options } = launch.slot
   const told = Object.keys(options).length === 0 ? {} : { options }
   const given = Object.keys(settings).length === 0 ? {} : { settings }
   return runtime === null ? {} : { runtime, ...told, ...given }

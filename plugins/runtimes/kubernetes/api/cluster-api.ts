@@ -29,7 +29,11 @@ export interface ApiConnection {
   }
 }
 
+/** Answers that are read whole share few connections; each stream has its own. */
+interface Agents { readonly answers: Agent, readonly streams: Agent }
+
 const ANSWER_MS = 30_000
+const MOST_CONNECTIONS = 32
 const LONGEST_ANSWER = 64 * 1024 * 1024
 /** Of a refusal, as much as is shown. */
 const LONGEST_REFUSAL = 64 * 1024
@@ -39,7 +43,7 @@ export class ClusterApi {
   readonly access: ClusterAccess
   readonly #credentials: CredentialSource
   readonly #closing = new AbortController()
-  #agent: Agent | null = null
+  #agents: Agents | null = null
   #certificate: Shown['certificate'] = null
 
   constructor (access: ClusterAccess, clock: Clock, env: NodeJS.ProcessEnv) {
@@ -57,7 +61,7 @@ export class ClusterApi {
   /** The answer as JSON. Throws what `refusal` says, and `kubernetes.unavailable`. */
   async json<T> (call: ApiCall): Promise<T> {
     const limit = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...call.signal === undefined ? [] : [call.signal]])
-    const { body } = await this.#send(call, limit)
+    const { body } = await this.#send(call, limit, 'answers')
     try {
       return JSON.parse(await readText(body, LONGEST_ANSWER)) as T
     } catch (error) {
@@ -77,7 +81,7 @@ export class ClusterApi {
 
   /** Bytes as they come. The signal, or `close`, ends them with an error. */
   async stream (call: ApiCall & { readonly signal: AbortSignal }): Promise<Dispatcher.ResponseData['body']> {
-    const { body } = await this.#send(call, call.signal)
+    const { body } = await this.#send(call, call.signal, 'streams')
     return body
   }
 
@@ -93,25 +97,28 @@ export class ClusterApi {
 
   async close (): Promise<void> {
     this.#closing.abort(new Error('the runtime is closed'))
-    const agent = this.#agent
-    this.#agent = null
-    await agent?.destroy()
+    const agents = this.#agents
+    this.#agents = null
+    await Promise.all([agents?.answers.destroy(), agents?.streams.destroy()])
   }
 
-  async #send (call: ApiCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-    const first = await this.#ask(call, signal)
+  async #send (call: ApiCall, signal: AbortSignal, way: keyof Agents): Promise<Dispatcher.ResponseData> {
+    const shown = await this.#credentials.show()
+    const first = await this.#ask(call, signal, way, shown)
     if (first.statusCode < 400) return first
     if (first.statusCode !== 401 || !this.#credentials.renews) throw await this.#refusal(first, call)
     // a token that has ended: shown anew once
     await first.body.dump()
-    this.#credentials.forget()
-    const second = await this.#ask(call, signal)
+    this.#credentials.forget(shown)
+    const second = await this.#ask(call, signal, way, await this.#credentials.show())
     if (second.statusCode < 400) return second
     throw await this.#refusal(second, call)
   }
 
-  async #ask ({ method = 'GET', path, query, body, contentType = 'application/json', ...call }: ApiCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-    const shown = await this.#credentials.show()
+  async #ask (
+    { method = 'GET', path, query, body, contentType = 'application/json', ...call }: ApiCall, signal: AbortSignal, way: keyof Agents,
+    shown: Shown
+  ): Promise<Dispatcher.ResponseData> {
     const headers: Record<string, string> = { accept: 'application/json, */*' }
     if (shown.authorization !== null) headers.authorization = shown.authorization
     if (body !== undefined) headers['content-type'] = contentType
@@ -122,21 +129,24 @@ export class ClusterApi {
         // with its length: the API server takes an unframed body of a DELETE for the next request
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.any([signal, this.#closing.signal]),
-        dispatcher: this.#agentFor(shown)
+        dispatcher: this.#agentsFor(shown)[way]
       })
     } catch (error) {
       throw this.#failed(error, { path, ...call })
     }
   }
 
-  #agentFor (shown: Shown): Agent {
-    if (this.#agent !== null && this.#certificate === shown.certificate) return this.#agent
-    const former = this.#agent
+  #agentsFor (shown: Shown): Agents {
+    if (this.#agents !== null && this.#certificate === shown.certificate) return this.#agents
+    const former = this.#agents
     this.#certificate = shown.certificate
-    this.#agent = new Agent({ connect: this.#tls(shown), headersTimeout: ANSWER_MS, bodyTimeout: 0, keepAliveTimeout: 30_000 })
-    // what runs over it is ended by the server when its certificate has
-    void former?.close()
-    return this.#agent
+    const agent = (connections: number | null): Agent =>
+      new Agent({ connect: this.#tls(shown), headersTimeout: ANSWER_MS, bodyTimeout: 0, keepAliveTimeout: 30_000, connections })
+    this.#agents = { answers: agent(MOST_CONNECTIONS), streams: agent(null) }
+    // what runs over them is ended by the server when its certificate has
+    void former?.answers.close()
+    void former?.streams.close()
+    return this.#agents
   }
 
   #tls ({ certificate }: Shown): ApiConnection['tls'] {
@@ -180,6 +190,8 @@ export function refusal (status: number, { message = '', reason = '' }: ApiStatu
   if (status === 403) {
     if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}`, options)
     if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' is used up: ${said}`, options)
+    // a rule of the cluster, such as its pod security, and no want of a right
+    if (/^\w+ "[^"]*" is forbidden/.test(said) && !/ cannot \w+ /.test(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}`, options)
     return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)
   }
   if (status === 404 && /^namespaces /.test(said)) {

@@ -1,16 +1,7 @@
-import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { messageOf, type Clock } from 'svc-gateway/plugin'
-import { z } from 'zod'
 import { kubernetesError } from '../errors.js'
-
-export interface ExecCommand {
-  readonly command: string
-  readonly args: readonly string[]
-  readonly env: Readonly<Record<string, string>>
-  readonly apiVersion: string
-  readonly installHint: string
-}
+import { execFailed, runExec, type ExecCommand } from './exec-command.js'
 
 export type Credentials =
   | { readonly kind: 'none' }
@@ -28,19 +19,13 @@ export interface Shown {
 
 /** Tokens of service accounts are renewed long before they end. */
 const REREAD_MS = 10_000
-const EXEC_MS = 60_000
-const LONGEST_OUTPUT = 1024 * 1024
 /** Credentials of a command are asked for anew this long before they end. */
 const EARLY_MS = 30_000
+/** The command runs no oftener, whatever its clock or the cluster says of what it gave. */
+const LEAST_MS = 5_000
+const TOKEN = /^[\x21-\x7e]+$/
 
-const execSchema = z.looseObject({
-  status: z.looseObject({
-    token: z.string().nullish(),
-    clientCertificateData: z.string().nullish(),
-    clientKeyData: z.string().nullish(),
-    expirationTimestamp: z.string().nullish()
-  })
-})
+interface Kept { readonly shown: Shown, readonly since: number, readonly until: number }
 
 /** Gives what each request shows, and reads it anew when it is due. */
 export class CredentialSource {
@@ -48,7 +33,7 @@ export class CredentialSource {
   readonly #clock: Clock
   readonly #env: NodeJS.ProcessEnv
   readonly #signal: AbortSignal
-  #kept: { readonly shown: Shown, readonly until: number } | null = null
+  #kept: Kept | null = null
   #asking: Promise<Shown> | null = null
 
   /** @param signal ends a command that runs */
@@ -71,21 +56,25 @@ export class CredentialSource {
     return await (this.#asking ??= this.#ask().finally(() => { this.#asking = null }))
   }
 
-  /** The cluster refused what was shown. */
-  forget (): void {
+  /** The cluster refused this: what is shown next is asked for anew, unless it was a moment ago. */
+  forget (refused: Shown): void {
+    const kept = this.#kept
+    if (kept === null || kept.shown !== refused) return
+    if (this.#credentials.kind === 'exec' && this.#clock.monotonic() - kept.since < LEAST_MS) return
     this.#kept = null
   }
 
   async #ask (): Promise<Shown> {
     const credentials = this.#credentials
     const keep = (shown: Shown, ms: number): Shown => {
-      this.#kept = { shown, until: this.#clock.monotonic() + ms }
+      const since = this.#clock.monotonic()
+      this.#kept = { shown, since, until: since + ms }
       return shown
     }
     switch (credentials.kind) {
       case 'none': return keep({ authorization: null, certificate: null }, Infinity)
       case 'certificate': return keep({ authorization: null, certificate: credentials }, Infinity)
-      case 'token': return keep(bearer(credentials.token), Infinity)
+      case 'token': return keep(bearer(credentials.token, 'the token of the kubeconfig'), Infinity)
       case 'basic': {
         const pair = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')
         return keep({ authorization: `Basic ${pair}`, certificate: null }, Infinity)
@@ -94,55 +83,25 @@ export class CredentialSource {
         const token = await readFile(credentials.path, 'utf8').catch((error: unknown) => {
           throw kubernetesError('kubernetes.credentials', `the token of the cluster cannot be read: ${messageOf(error)}`, { cause: error })
         })
-        return keep(bearer(token.trim()), REREAD_MS)
+        return keep(bearer(token.trim(), credentials.path), REREAD_MS)
       }
       case 'exec': {
-        const { status } = await this.#run(credentials.exec)
+        const { exec } = credentials
+        const status = await runExec(exec, this.#env, this.#signal)
         const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp: until } = status
         const certificate = cert != null && key != null ? { cert, key } : null
-        if (token == null && certificate === null) throw failed(credentials.exec, 'it printed neither a token nor a certificate')
+        if (token == null && certificate === null) throw execFailed(exec, 'it printed neither a token nor a certificate')
+        // a time of another clock: where that is wrong the cluster refuses, and it is asked for anew
         const left = until == null ? Infinity : Date.parse(until) - this.#clock.now() - EARLY_MS
-        const shown = { authorization: token == null ? null : bearer(token).authorization, certificate }
-        return keep(shown, Number.isNaN(left) ? 0 : Math.max(0, left))
+        const shown = { authorization: token == null ? null : bearer(token, `what '${exec.command}' printed`).authorization, certificate }
+        return keep(shown, Number.isNaN(left) ? LEAST_MS : Math.max(LEAST_MS, left))
       }
     }
   }
-
-  async #run (exec: ExecCommand): Promise<z.output<typeof execSchema>> {
-    const { command, args, env, apiVersion } = exec
-    const info = JSON.stringify({ apiVersion, kind: 'ExecCredential', spec: { interactive: false } })
-    const output = await new Promise<string>((resolve, reject) => {
-      const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(EXEC_MS)])
-      const child = spawn(command, args, {
-        env: { ...this.#env, ...env, KUBERNETES_EXEC_INFO: info }, stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL'
-      })
-      const chunks: Buffer[] = []
-      let [size, said] = [0, '']
-      child.stdout.on('data', (chunk: Buffer) => {
-        size += chunk.length
-        if (size > LONGEST_OUTPUT) child.kill('SIGKILL')
-        else chunks.push(chunk)
-      })
-      child.stderr.on('data', (chunk: Buffer) => { said = (said + chunk.toString('utf8')).slice(-400) })
-      child.once('error', (error: NodeJS.ErrnoException) => reject(failed(exec, error.code === 'ENOENT' ? `there is no such program${exec.installHint === '' ? '' : `: ${exec.installHint}`}` : messageOf(error))))
-      child.once('close', code => {
-        if (code === 0) resolve(Buffer.concat(chunks).toString('utf8'))
-        else reject(failed(exec, `it ended with ${code ?? 'a signal'}${said === '' ? '' : `: ${said.trim().split('\n').at(-1)}`}`))
-      })
-    })
-    try {
-      return execSchema.parse(JSON.parse(output))
-    } catch {
-      // what it printed may hold a secret
-      throw failed(exec, 'it printed no ExecCredential')
-    }
-  }
 }
 
-function bearer (token: string): Shown {
+/** @param source of the token, for people */
+function bearer (token: string, source: string): Shown {
+  if (!TOKEN.test(token)) throw kubernetesError('kubernetes.credentials', `${source} is no token: ${token === '' ? 'it is empty' : 'it has characters that no token has'}`)
   return { authorization: `Bearer ${token}`, certificate: null }
-}
-
-function failed ({ command }: ExecCommand, why: string): Error {
-  return kubernetesError('kubernetes.credentials', `the credential command '${command}' of the kubeconfig gave nothing: ${why}`)
 }

@@ -5,7 +5,8 @@ import { messageOf } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { kubernetesError } from '../errors.js'
 import type { ClusterSettings } from '../settings.js'
-import type { Credentials, ExecCommand } from './credentials.js'
+import type { Credentials } from './credentials.js'
+import type { ExecCommand } from './exec-command.js'
 
 /** A cluster and how to get in. */
 export interface ClusterAccess {
@@ -39,12 +40,13 @@ const clusterSchema = z.looseObject({
   'proxy-url': text
 })
 const execSchema = z.looseObject({
-  apiVersion: z.string(),
+  apiVersion: z.string().regex(/^client\.authentication\.k8s\.io\/v1(?:beta1)?$/, { error: 'must be client.authentication.k8s.io/v1 or v1beta1' }),
   command: z.string().min(1),
   args: z.array(z.string()).nullish(),
   env: z.array(z.looseObject({ name: z.string(), value: z.string() })).nullish(),
   installHint: text,
-  provideClusterInfo: z.boolean().nullish()
+  provideClusterInfo: z.boolean().nullish(),
+  interactiveMode: text
 })
 const userSchema = z.looseObject({
   'client-certificate': text,
@@ -75,6 +77,12 @@ export async function clusterAccess (settings: ClusterSettings, env: NodeJS.Proc
   const namesFile = settings.kubeconfig !== '' || settings.context !== ''
   const inside = settings.connect === 'in-cluster' || (settings.connect === 'auto' && isInside && !namesFile)
   return inside ? await serviceAccount(settings, env, root) : await fromFiles(settings, env)
+}
+
+/** What makes the way to a cluster one that others may listen at. Pure. */
+export function accessDoubts ({ server, verifies }: Pick<ClusterAccess, 'server' | 'verifies'>): readonly string[] {
+  if (!server.startsWith('https:')) return [`${server} is not encrypted: whoever is on the way reads the credentials`]
+  return verifies ? [] : [`the certificate of ${server} is not checked (insecure-skip-tls-verify in the kubeconfig): whoever is on the way reads the credentials`]
 }
 
 async function serviceAccount ({ namespace }: ClusterSettings, env: NodeJS.ProcessEnv, root: string): Promise<ClusterAccess> {
@@ -129,13 +137,15 @@ async function fromFiles (settings: ClusterSettings, env: NodeJS.ProcessEnv): Pr
     ca: await pem(found['certificate-authority-data'], found['certificate-authority'], cluster.path),
     serverName: found['tls-server-name'] === '' ? null : found['tls-server-name'],
     verifies: found['insecure-skip-tls-verify'] !== true,
-    credentials: user === null ? { kind: 'none' } : await credentialsOf(user.row.user as z.output<typeof userSchema>, user.path, context.user),
+    credentials: user === null ? { kind: 'none' } : await credentialsOf(user.row.user as z.output<typeof userSchema>, user.path, context.user, found),
     namespace: settings.namespace !== '' ? settings.namespace : context.namespace !== '' ? context.namespace : 'default',
     source: `context '${wanted}' of ${paths.join(delimiter)}`
   }
 }
 
-async function credentialsOf (user: z.output<typeof userSchema>, file: string, name: string): Promise<Credentials> {
+async function credentialsOf (
+  user: z.output<typeof userSchema>, file: string, name: string, cluster: z.output<typeof clusterSchema>
+): Promise<Credentials> {
   if (user['auth-provider'] != null) {
     throw kubernetesError('kubernetes.config', `user '${name}' of ${file} has an auth-provider, which Kubernetes gave up; use its exec command`)
   }
@@ -145,14 +155,16 @@ async function credentialsOf (user: z.output<typeof userSchema>, file: string, n
   if (user.tokenFile !== '') return { kind: 'token-file', path: beside(file, user.tokenFile) }
   if (user.token !== '') return { kind: 'token', token: user.token }
   if (user.exec != null) {
-    const { command, args, env, apiVersion, installHint } = user.exec
+    const { command, args, env, apiVersion, installHint, interactiveMode, provideClusterInfo } = user.exec
+    if (interactiveMode === 'Always') throw kubernetesError('kubernetes.config', `the credential command of user '${name}' of ${file} wants a terminal (interactiveMode), which a gateway has not`)
     const exec: ExecCommand = {
       // a command with a slash is beside the file, as kubectl has it
       command: command.includes('/') ? beside(file, command) : command,
       args: args ?? [],
       env: Object.fromEntries((env ?? []).map(each => [each.name, each.value])),
       apiVersion,
-      installHint
+      installHint,
+      cluster: provideClusterInfo === true ? Object.fromEntries(Object.entries(cluster).filter(([, value]) => value != null && value !== '')) : null
     }
     return { kind: 'exec', exec }
   }

@@ -1,12 +1,12 @@
-import { StringDecoder } from 'node:string_decoder'
 import { isSvcError, messageOf, pause, type Clock, type Logger } from 'svc-gateway/plugin'
 import type { ClusterApi } from './cluster-api.js'
+import { jsonLines } from './json-lines.js'
 import type { ObjectList, ObjectMeta } from './objects.js'
 
 interface Watched { readonly metadata: ObjectMeta }
 
 export interface WatchedListOptions<T extends Watched> {
-  readonly api: ClusterApi
+  readonly api: Pick<ClusterApi, 'json' | 'stream'>
   readonly clock: Clock
   readonly log: Logger
   readonly path: string
@@ -22,49 +22,74 @@ export interface WatchedListOptions<T extends Watched> {
 
 interface WatchEvent { readonly type: string, readonly object: Watched & { readonly code?: number } }
 
+/** Where a watch got to, and whether it can go on from there. */
+interface Progress { version: string | null }
+
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 5_000
+/** A watch that lasted so long, or told something, was sound. */
+const SOUND_MS = 5_000
 /** The server ends a watch by then, and it goes on where it was. */
 const WATCH_S = 300
-const LONGEST_LINE = 8 * 1024 * 1024
+/** Of a connection that died without a word. */
+const SILENT_MS = (WATCH_S + 30) * 1000
 const PAGE = '500'
+/** More than a cluster holds: a server that never comes to an end. */
+const MOST_OBJECTS = 200_000
 const GONE = 410
 
 /** Follows objects: a list, then what changes, over every break of the connection. Never rejects; ends by its signal. */
 export async function watchList<T extends Watched> (options: WatchedListOptions<T>): Promise<void> {
   const { clock, log, path, signal } = options
-  let version: string | null = null
+  const at: Progress = { version: null }
   let failures = 0
   while (!signal.aborted) {
+    let since = clock.monotonic()
+    let toldAny = false
     try {
-      version ??= await list(options)
-      const ended: string | null = await follow(options, version, () => { failures = 0 })
-      version = ended
+      at.version ??= await list(options)
+      since = clock.monotonic()
+      await follow(options, at, () => { toldAny = true })
     } catch (error) {
       if (signal.aborted) return
-      if (isSvcError(error) && error.details.status === GONE) version = null
-      failures++
-      if (failures === 2) log.warn({ err: error, path }, `the cluster does not tell what changes: ${messageOf(error)}; it is asked again and again`)
+      if (isSvcError(error) && error.details.status === GONE) at.version = null
+      if (failures === 1) log.warn({ err: error, path }, `the cluster does not tell what changes: ${messageOf(error)}; it is asked again and again`)
       else log.debug({ err: error, path }, 'a watch of the cluster broke')
-      await pause(clock, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 10)), signal).catch(() => {})
     }
+    if (toldAny || clock.monotonic() - since >= SOUND_MS) failures = 0
+    const waitMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10))
+    failures++
+    await pause(clock, waitMs, signal).catch(() => {})
   }
 }
 
 /** Every object. Throws as `ClusterApi.json` does. */
 export async function listAll<T extends Watched> (
-  api: ClusterApi, path: string, query: Readonly<Record<string, string>>, signal?: AbortSignal
+  api: Pick<ClusterApi, 'json'>, path: string, query: Readonly<Record<string, string>>, signal?: AbortSignal
 ): Promise<{ readonly items: readonly T[], readonly version: string }> {
   const items: T[] = []
-  let next = ''
-  for (;;) {
+  let version = ''
+  for await (const page of listPages<T>(api, path, query, signal)) {
+    for (const item of page.items) items.push(item)
+    version = page.metadata.resourceVersion ?? ''
+  }
+  return { items, version }
+}
+
+/** Page by page: what nobody keeps takes no memory. */
+export async function* listPages<T> (
+  api: Pick<ClusterApi, 'json'>, path: string, query: Readonly<Record<string, string>> = {}, signal?: AbortSignal
+): AsyncIterable<ObjectList<T>> {
+  let [next, count] = ['', 0]
+  do {
     const page: ObjectList<T> = await api.json<ObjectList<T>>({
       path, query: { ...query, limit: PAGE, ...next === '' ? {} : { continue: next } }, ...(signal === undefined ? {} : { signal })
     })
-    items.push(...page.items)
+    yield page
+    count += Math.max(1, page.items.length)
+    if (count > MOST_OBJECTS) throw new Error(`the list of ${path} has no end`)
     next = page.metadata.continue ?? ''
-    if (next === '') return { items, version: page.metadata.resourceVersion ?? '' }
-  }
+  } while (next !== '')
 }
 
 async function list<T extends Watched> ({ api, path, query, listing, listed, signal }: WatchedListOptions<T>): Promise<string> {
@@ -74,35 +99,25 @@ async function list<T extends Watched> ({ api, path, query, listing, listed, sig
   return version
 }
 
-/** Resolves with where it got to when the server ended it; null: list again. */
+/** Resolves when the server ended it. What was told is counted in `at` also when it breaks. */
 async function follow<T extends Watched> (
-  { api, path, query, changed, gone, signal }: WatchedListOptions<T>, from: string, sound: () => void
-): Promise<string | null> {
+  { api, path, query, changed, gone, signal }: WatchedListOptions<T>, at: Progress, told: () => void
+): Promise<void> {
   const body = await api.stream({
     path,
-    query: { ...query, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: from, timeoutSeconds: String(WATCH_S) },
-    signal
+    query: { ...query, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: at.version!, timeoutSeconds: String(WATCH_S) },
+    signal: AbortSignal.any([signal, AbortSignal.timeout(SILENT_MS)])
   })
-  sound()
-  let version = from
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  for await (const chunk of body) {
-    const lines = (rest + decoder.write(chunk as Buffer)).split('\n')
-    rest = lines.pop() ?? ''
-    if (rest.length > LONGEST_LINE) throw new Error('an event of the watch is too long')
-    for (const line of lines) {
-      if (line === '') continue
-      const { type, object } = JSON.parse(line) as WatchEvent
-      if (type === 'ERROR') {
-        if (object.code === GONE) return null
-        throw new Error(`the watch was ended: ${line.slice(0, 300)}`)
-      }
-      version = object.metadata.resourceVersion ?? version
-      if (type === 'BOOKMARK') continue
-      if (type === 'DELETED') gone(object as T)
-      else changed(object as T)
+  for await (const event of jsonLines(body)) {
+    const { type, object } = event as WatchEvent
+    if (type === 'ERROR') {
+      if (object.code !== GONE) throw new Error(`the watch was ended: ${JSON.stringify(object).slice(0, 300)}`)
+      at.version = null
+      return
     }
+    told()
+    if (type === 'DELETED') gone(object as T)
+    else if (type !== 'BOOKMARK') changed(object as T)
+    at.version = object.metadata.resourceVersion ?? at.version
   }
-  return version
 }

@@ -59,6 +59,8 @@ export class InstancePods {
     const state = runState(pod)
     if (state === 'running' && !this.#told.has(id)) this.#running.set(id, { id, labels, exitCode: null })
     if (state === 'exited' && this.#running.has(id)) {
+      const why = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
+      if (why !== undefined) this.#log.warn({ engine: id, reason: why.reason }, `the cluster ended an engine: ${(why.message ?? why.reason ?? '').slice(0, 300)}`)
       this.#tell({ id, labels, exitCode: engineStatus(pod)?.state?.terminated?.exitCode ?? null })
     }
     this.#wake(id, pod)

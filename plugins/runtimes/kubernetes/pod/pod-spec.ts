@@ -25,7 +25,7 @@ export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
     id, name: spec.name, labels: spec.labels, port: spec.port, ...(spec.ports === undefined ? {} : { ports: spec.ports })
   }
   const { volumes, mounts, initContainers } = podVolumes(form, settings)
-  const ports = [...spec.port === null ? [] : [['http', spec.port] as const], ...Object.entries(spec.ports ?? {})]
+  const ports = [...spec.port === null ? [] : [['main', spec.port] as const], ...Object.values(spec.ports ?? {}).map((port, i) => [`more-${i}`, port] as const)]
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -59,7 +59,7 @@ export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
         ...(form.command.length === 0 ? {} : { args: form.command.map(literal) }),
         ...(form.workingDir === null ? {} : { workingDir: form.workingDir }),
         env: Object.entries(spec.env).map(([name, value]) => ({ name, value: literal(value) })),
-        ports: ports.map(([name, containerPort]) => ({ name: name.toLowerCase().slice(0, 15), containerPort })),
+        ports: ports.map(([name, containerPort]) => ({ name, containerPort })),
         resources: resourcesOf(spec, settings),
         terminationMessagePolicy: 'FallbackToLogsOnError',
         ...(mounts.length === 0 ? {} : { volumeMounts: mounts })

@@ -1,8 +1,8 @@
-import { pause, svcError, type Clock } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, pause, svcError, type Clock } from 'svc-gateway/plugin'
 import type { ClusterEvent, Pod } from '../api/objects.js'
 import { kubernetesError } from '../errors.js'
 import type { InstancePods } from './instance-pods.js'
-import { startVerdict } from './pod-state.js'
+import { startVerdict, type StartVerdict } from './pod-state.js'
 
 export interface StartWait {
   readonly pods: Pick<InstancePods, 'next'>
@@ -17,6 +17,10 @@ export interface StartWait {
 
 /** A volume that cannot be mounted is told by events only, which change nothing of the pod. */
 const LOOK_AGAIN_MS = 2_000
+/** Room that is found changes the pod: it is looked at without that for a watch that is down. */
+const LOOK_FOR_ROOM_MS = 10_000
+
+type Waits = Extract<StartVerdict, { readonly kind: 'waits' }>
 
 /** Waits until the engine of a pod runs, or has run. Throws why it does not, or with the signal's reason. */
 export async function untilRunning (wait: StartWait, signal: AbortSignal): Promise<void> {
@@ -28,12 +32,8 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
     signal.throwIfAborted()
     const next = pods.next(id)
     try {
-      const pod = await look()
-      if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started', { heals: true })
-      const first = startVerdict(pod)
-      const verdict = first.kind === 'waits' && !first.forCapacity ? startVerdict(pod, await events()) : first
-      if (verdict.kind === 'runs') return
-      if (verdict.kind === 'fails') throw verdict.error
+      const verdict = await judged(look, events, placed)
+      if (verdict === null) return
       placed ||= !verdict.forCapacity
       if (verdict.line !== said) told(verdict.line)
       said = verdict.line
@@ -42,10 +42,26 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
       }
       const enough = new AbortController()
       const both = AbortSignal.any([signal, enough.signal])
-      await Promise.race([next.shown(both).catch(() => {}), pause(clock, LOOK_AGAIN_MS, both).catch(() => {})])
+      const laterMs = verdict.forCapacity ? LOOK_FOR_ROOM_MS : LOOK_AGAIN_MS
+      await Promise.race([next.shown(both).catch(() => {}), pause(clock, laterMs, both).catch(() => {})])
       enough.abort()
     } finally {
       next.drop()
     }
+  }
+}
+
+/** What it waits for; null once it runs. A server that is away for a while is waited for, too. */
+async function judged (look: StartWait['look'], events: StartWait['events'], placed: boolean): Promise<Waits | null> {
+  try {
+    const pod = await look()
+    if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started', { heals: true })
+    const first = startVerdict(pod)
+    const verdict = first.kind === 'waits' && !first.forCapacity ? startVerdict(pod, await events()) : first
+    if (verdict.kind === 'fails') throw verdict.error
+    return verdict.kind === 'runs' ? null : verdict
+  } catch (error) {
+    if (!isSvcError(error) || error.code !== 'kubernetes.unavailable') throw error
+    return { kind: 'waits', forCapacity: !placed, line: messageOf(error) }
   }
 }

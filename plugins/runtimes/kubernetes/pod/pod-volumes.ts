@@ -10,7 +10,7 @@ export interface PodVolumes {
 }
 
 /** Checks what was fetched, and gives it its name only then. */
-const FETCH = 'set -e; mkdir -p "$(dirname "$2")"; wget -q -O "$2.part" "$1"; if [ -n "$3" ]; then echo "$3  $2.part" | sha256sum -c - >/dev/null; fi; mv "$2.part" "$2"'
+const FETCH = 'set -e; mkdir -p "$(dirname "$2")"; wget -q -O "$2.part" "$1"; echo "$3  $2.part" | sha256sum -c - >/dev/null; mv "$2.part" "$2"'
 
 /** How a pod gets what a container has mounted. Throws `kubernetes.unsupported` for files of this host. Pure. */
 export function podVolumes (form: ContainerForm, settings: PodSettings): PodVolumes {

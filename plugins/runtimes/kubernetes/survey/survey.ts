@@ -1,6 +1,7 @@
 import { isSvcError, messageOf, type Clock } from 'svc-gateway/plugin'
 import { ClusterApi } from '../api/cluster-api.js'
-import { clusterAccess } from '../api/kubeconfig.js'
+import { accessDoubts, clusterAccess } from '../api/kubeconfig.js'
+import { listPages } from '../api/watched-list.js'
 import type { ClusterSettings } from '../settings.js'
 import { neededRights, rightName } from './rights.js'
 
@@ -55,7 +56,7 @@ export async function surveyCluster ({ settings, devices, env, clock }: SurveyIn
     const doubts = Number.parseInt(version.minor, 10) < LEAST_MINOR ? [`Kubernetes ${version.gitVersion} is older than 1.${LEAST_MINOR}, with which nothing was tried`] : []
     if (settings.model_storage === 'claim') problems.push(...await claimProblems(api, settings.model_claim))
     const gpus = await nodeGpus(api)
-    doubts.push(...gpuDoubts(devices, gpus))
+    doubts.push(...gpuDoubts(devices, gpus), ...accessDoubts(api.access))
     return { place, namespace, version: version.gitVersion, problems, doubts, gpus }
   } catch (error) {
     return { ...nothing, place, namespace, problems: [messageOf(error)] }
@@ -94,11 +95,12 @@ async function claimProblems (api: ClusterApi, name: string): Promise<readonly s
 
 async function nodeGpus (api: ClusterApi): Promise<ClusterSurvey['gpus']> {
   try {
-    const { items } = await api.json<{ readonly items: readonly Node[] }>({ path: '/api/v1/nodes' })
     const sums: Record<string, number> = {}
-    for (const { status } of items) {
-      const own = Object.entries(status?.allocatable ?? {}).filter(([name]) => GPU.test(name))
-      for (const [name, count] of own) sums[name] = (sums[name] ?? 0) + Number(count)
+    for await (const { items } of listPages<Node>(api, '/api/v1/nodes')) {
+      for (const { status } of items) {
+        const own = Object.entries(status?.allocatable ?? {}).filter(([name]) => GPU.test(name))
+        for (const [name, count] of own) sums[name] = (sums[name] ?? 0) + Number(count)
+      }
     }
     return sums
   } catch (error) {
