@@ -9,7 +9,11 @@ export interface FakePod {
   apiVersion: 'v1'
   kind: 'Pod'
   metadata: {
-    name: string, uid: string, resourceVersion: string, labels: Record<string, string>, annotations: Record<string, string>
+    name: string
+    uid: string
+    resourceVersion: string
+    labels: Record<string, string>
+    annotations: Record<string, string>
   }
   spec: { schedulingGates?: unknown[], activeDeadlineSeconds?: number, containers: Array<{ name: string, image: string }> }
   status: Record<string, unknown>
@@ -50,7 +54,12 @@ export interface FakeCluster {
   close (): Promise<void>
 }
 
-interface Told { readonly version: number, readonly type: string, readonly object: object, readonly labels: Record<string, string> }
+interface Told {
+  readonly version: number
+  readonly type: string
+  readonly object: object
+  readonly labels: Record<string, string>
+}
 
 const PODS = /^\/api\/v1\/namespaces\/([^/]+)\/(pods|services|events)(?:\/([^/]+))?(\/log)?$/
 
