@@ -115,6 +115,26 @@ t.test('the modules of Node that a start needs are loaded before the flags of V8
   t.equal(/loaded late: (.*)/.exec(await told)?.[1], '', 'those named here go into cli/heap-flags')
 })
 
+t.test('a gateway starts without V8\'s optimizing compiler, and has it once the code of its start is kept', async t => {
+  const told = `const v8 = require('node:v8'), { existsSync } = require('node:fs'), set = v8.setFlagsFromString
+    v8.setFlagsFromString = flag => {
+      if (/opt$/.test(flag)) process.stderr.write(flag + ' ' + existsSync(process.env.HOME + '/.cache/svc/code') + '\\n')
+      set(flag)
+    }`
+  const home = t.testdir({ 'told.cjs': told })
+  const gateway = spawn(process.execPath, [
+    '--require', join(home, 'told.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
+  ], { env: { HOME: home } })
+  let lines = ''
+  for await (const part of gateway.stderr) {
+    lines += String(part)
+    if (lines.includes('--opt')) break
+  }
+  gateway.kill('SIGTERM')
+  await once(gateway, 'exit')
+  t.equal(lines, '--no-opt false\n--opt true\n')
+})
+
 t.test('stack traces of what ships name functions, and with source maps the sources', async t => {
   const home = t.testdir({ etc: { svc: { 'svc.toml': 'x = [' } } })
   const trace = async (options: string): Promise<string> => await exec(process.execPath, [program, 'serve', '--home', home, '--port', '0'], {
