@@ -91,7 +91,7 @@ const allAtOnce: Plugin = {
 /** Packages load all that they have. Those parts that are never called here are left out, or come with the first call. */
 const lighter: readonly Plugin[] = [
   {
-    name: 'undici without its mocks, caches, and the classes of the web',
+    name: 'undici when it is first used, without its mocks, caches, and the classes of the web',
     transform: function (code, id) {
       if (!id.endsWith('/undici/index.js')) {
         const [, names = ''] = id.includes('node_modules') ? [] : /^import (?!type)\{([^}]*)\} from 'undici'/m.exec(code) ?? []
@@ -102,15 +102,20 @@ const lighter: readonly Plugin[] = [
       }
       const request = /^function makeDispatcher[^]*?^}$/m.exec(code)![0]
       return {
-        code: `const { InvalidArgumentError } = require('./lib/core/errors')
-const util = require('./lib/core/util')
-const api = require('./lib/api')
-const { getGlobalDispatcher } = require('./lib/global')
-Object.assign(require('./lib/dispatcher/dispatcher').prototype, api)
-${request}
+        code: `let called = null
+const first = () => called ??= loaded()
+function loaded () {
+  const { InvalidArgumentError } = require('./lib/core/errors')
+  const util = require('./lib/core/util')
+  const api = require('./lib/api')
+  const { getGlobalDispatcher } = require('./lib/global')
+  Object.assign(require('./lib/dispatcher/dispatcher').prototype, api)
+  ${request}
+  return { request: makeDispatcher(api.request) }
+}
 module.exports = {
-  request: makeDispatcher(api.request),
-  ${Object.entries(undici).filter(([name]) => name !== 'request').map(([name, from]) => `get ${name} () { return ${from} }`).join(',\n  ')}
+  get request () { return first().request },
+  ${Object.entries(undici).filter(([name]) => name !== 'request').map(([name, from]) => `get ${name} () { first(); return ${from} }`).join(',\n  ')}
 }
 `, map: null
       }
