@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: agent-programs.sh claude-code|codex|opencode|qwen-code|gemini-cli|cline|continue|hermes|aider
+# usage: agent-programs.sh claude-code|codex|opencode|qwen-code|gemini-cli|cline|continue|pi|hermes|aider
 #
 # Installs one program that people run agents with, from the npm or the Python registry, in the version written here,
 # into a folder of its own and prints the path of its executable. With it there already it does nothing else. The
@@ -14,6 +14,7 @@ case ${1:-} in
   gemini-cli) wanted=@google/gemini-cli@0.61.0 program=gemini ;;
   cline) wanted=cline@3.0.65 program=cline ;;
   continue) wanted=@continuedev/cli@1.5.47 program=cn ;;
+  pi) wanted=@mariozechner/pi-coding-agent@0.73.1 program=pi ;;
   hermes) wanted='hermes-agent[mcp]==0.19.0' program=hermes ;;
   aider) wanted='aider-chat==0.86.2' program=aider ;;
   -h | --help) usage; exit 0 ;;

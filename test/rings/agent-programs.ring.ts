@@ -1,68 +1,20 @@
-import { execFile } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { api, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
-import { root } from '../repository.js'
-import { agentPrograms, ownPrograms, type AgentProgram, type OwnProgram } from './support/agent-programs.js'
+import { dialectPrograms, type DialectProgram } from './support/agent-dialects.js'
+import { agentPrograms, ownPrograms, ownTools, type AgentProgram, type OwnProgram } from './support/agent-programs.js'
+import { emptyHome, stageOf, type Ended, type Stage } from './support/agent-stage.js'
 import { brought } from './support/clients.js'
 import { LAST_WORDS, scriptedModel, type ScriptedModel } from './support/scripted-model.js'
 
 t.setTimeout(850_000)
 
 const TOOL = 'slot_list'
+/** Names of the model behind the gateway: its own, and those that programs insist on. */
+const ALIASES = ['gemini-2.5-pro', 'gemini-3-pro-preview']
+const MODELS = ['scripted', ...ALIASES]
 const PROMPT = 'Which slots are there? Ask the tool slot_list, then say what you have seen.'
-const MOST_MS = 240_000
-
-interface Ended { readonly code: number | string | null, readonly stdout: string, readonly stderr: string }
-
-function run (command: string, args: readonly string[], env: Readonly<Record<string, string>>, cwd: string): Promise<Ended> {
-  return new Promise(resolve => {
-    const child = execFile(command, [...args], { env, cwd, timeout: MOST_MS, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 },
-      (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code ?? error.signal ?? 1, stdout, stderr }))
-    child.stdin!.end()
-  })
-}
-
-/** Ends what a program has left running: every process that has the mark in its environment. */
-async function endMarked (mark: string): Promise<void> {
-  for (const pid of (await readdir('/proc')).filter(name => /^\d+$/.test(name))) {
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-    if (!environment.split('\0').includes(`SVC_RING_MARK=${mark}`)) continue
-    try {
-      process.kill(Number(pid), 'SIGKILL')
-    } catch {
-      // it ended by itself
-    }
-  }
-}
-
-interface Stage {
-  readonly work: string
-  /** Runs a command in the folder `work`, as a user with that home. */
-  readonly run: (command: string, args: readonly string[], env?: Readonly<Record<string, string>>) => Promise<Ended>
-  readonly svc: (...words: readonly string[]) => Promise<Ended>
-}
-
-/** A home of its own; what a program leaves running ends with the test. */
-async function stageOf (t: Test, home: string, program: string): Promise<Stage> {
-  const work = join(home, 'work')
-  await mkdir(work)
-  const mark = randomUUID()
-  t.teardown(() => endMarked(mark))
-  const { PATH = '' } = process.env
-  const surroundings = { PATH: `${join(program, '..')}:${PATH}`, HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', SVC_RING_MARK: mark }
-  const inHome: Stage['run'] = (command, args, env = {}) => run(command, args, { ...surroundings, ...env }, work)
-  return { work, run: inHome, svc: (...words) => inHome(process.execPath, [join(root, 'dist/cli/svc.js'), ...words]) }
-}
-
-async function emptyHome (t: Test, name: string): Promise<string> {
-  const home = await mkdtemp(join(tmpdir(), `svc-ring-${name}-`))
-  t.teardown(() => rm(home, { recursive: true, force: true, maxRetries: 5 }))
-  return home
-}
 
 /** Targets of the calls of tools by an agent, each with its outcome. */
 async function calls (gateway: string, agent: string): Promise<string[]> {
@@ -70,14 +22,12 @@ async function calls (gateway: string, agent: string): Promise<string[]> {
   return (json as { records: ReadonlyArray<{ target: string, outcome: string }> }).records.map(({ target, outcome }) => `${target} ${outcome}`)
 }
 
-/** @param behind the model behind the gateway, for a program that is pointed at the gateway itself */
-async function tries (
-  t: Test, { client, files, env, prepare, ask }: AgentProgram, gateway: string, behind: ScriptedModel | null = null
-): Promise<void> {
+/** With the model itself, and the tools of the gateway. */
+async function connects (t: Test, { client, files, env, prepare, ask }: AgentProgram, gateway: string): Promise<void> {
   const program = await brought(t, 'agent-programs.sh', client)
   if (program === null) return
-  const model = behind ?? await scriptedModel(t, TOOL)
-  const url = behind === null ? model.url : gateway
+  const model = await scriptedModel(t, TOOL)
+  const { url } = model
   const home = await emptyHome(t, client)
   await writeHome(home, files(url))
   const stage = await stageOf(t, home, program)
@@ -94,35 +44,84 @@ async function tries (
   t.strictSame(await calls(gateway, client), [`admin/${TOOL} ok`], 'the call is written down as the program\'s')
 }
 
+interface Place {
+  readonly gateway: string
+  /** Behind the gateway; it speaks chat alone. */
+  readonly model: ScriptedModel
+  readonly stage: Stage
+  readonly agent: string
+}
+
+interface Promised {
+  /** Each request that it makes, as the gateway lists it. */
+  readonly requests?: string
+  /** Whose they are. */
+  readonly who?: string
+  /** It calls a tool of the gateway. */
+  readonly far: boolean
+  /** It runs a command. */
+  readonly near: boolean
+}
+
+/** A program that is asked once, with the model and the tools of the gateway, and its own. */
+async function asks (
+  t: Test, { gateway, model, stage, agent }: Place, ask: () => Promise<Ended>, { requests, who, far, near }: Promised
+): Promise<void> {
+  const made = join(stage.work, 'made.txt')
+  const [surfaces, names] = [new Set<string>(), new Set<string>()]
+  model.then = ownTools[agent]?.(`echo "by ${agent}" > ${made}`) ?? null
+  model.asked = async () => {
+    interface Row { readonly model: string, readonly surface: string, readonly agent: string | null }
+    const { json } = await api({ url: gateway }, 'GET', '/api/requests')
+    for (const row of (json as { requests: readonly Row[] }).requests.filter(each => MODELS.includes(each.model))) {
+      surfaces.add(row.surface)
+      names.add(String(row.agent))
+    }
+  }
+  const [before, unknown] = [(await calls(gateway, agent)).length, model.unknown.length]
+  const ended = await ask()
+  t.equal(ended.code, 0, 'it ends well', { ended })
+  t.match(ended.stdout, LAST_WORDS, 'and says what the model said last', { ended })
+  if (who !== undefined) t.strictSame([...names], [who], 'its requests are listed under its name')
+  if (requests !== undefined) t.strictSame(surfaces, new Set([requests, 'chat']), 'in the dialect that it was told, and over chat')
+  t.strictSame((await calls(gateway, agent)).slice(before), far ? [`admin/${TOOL} ok`] : [], 'its call of a tool of the gateway is in the audit')
+  t.equal(await readFile(made, 'utf8').catch(() => null), near ? `by ${agent}\n` : null, 'its own tool did what the model said', { ended })
+  await rm(made, { force: true })
+  const left = model.unknown.slice(unknown).filter(path => path.startsWith('POST') && !path.endsWith('/count_tokens'))
+  t.ok(left.length <= 1, 'the upstream, which speaks chat alone, was asked once at most for what it does not speak', { left })
+}
+
 /** Started by `svc agent run`, then alone by what `svc agent connect` wrote: models and tools of the gateway. */
 async function runs (t: Test, own: OwnProgram, gateway: string, model: ScriptedModel): Promise<void> {
-  const { agent, words, bare, bareEnv, prepare, plain = false } = own
+  const { agent, words, bare, bareEnv, prepare, plain = false, bareWithoutTools = plain } = own
   const program = await brought(t, 'agent-programs.sh', agent)
   if (program === null) return
-  const stage = await stageOf(t, await emptyHome(t, agent), program)
-  const seen = new Set<string>()
-  model.asked = async () => {
-    const { json } = await api({ url: gateway }, 'GET', '/api/requests')
-    const { requests } = json as { requests: ReadonlyArray<{ model: string, agent: string | null }> }
-    for (const { model: wanted, agent: who } of requests) if (wanted === 'scripted') seen.add(String(who))
-  }
-  const way = async (t: Test, ask: () => Promise<Ended>, who: string): Promise<void> => {
-    seen.clear()
-    const [before, unknown] = [(await calls(gateway, agent)).length, model.unknown.length]
-    const ended = await ask()
-    t.equal(ended.code, 0, 'it ends well', { ended })
-    t.match(ended.stdout, LAST_WORDS, 'and says what the model said last', { ended })
-    t.strictSame([...seen], [who], 'its requests are listed under its name')
-    t.strictSame((await calls(gateway, agent)).slice(before), plain ? [] : [`admin/${TOOL} ok`], 'its call of a tool is in the audit')
-    const left = model.unknown.slice(unknown).filter(path => path.startsWith('POST') && !path.endsWith('/count_tokens'))
-    t.ok(left.length <= 1, 'the upstream, which speaks chat alone, was asked once at most for what it does not speak', { left })
-  }
-  await t.test('svc agent run', t => way(t, () => stage.svc('agent', 'run', agent, '--url', gateway, '--', ...words(PROMPT)), agent))
+  const place = { gateway, model, agent, stage: await stageOf(t, await emptyHome(t, agent), program) }
+  const { stage } = place
+  await t.test('svc agent run', t => {
+    const ask = (): Promise<Ended> => stage.svc('agent', 'run', agent, '--url', gateway, '--', ...words(PROMPT))
+    return asks(t, place, ask, { who: agent, far: !plain, near: !plain })
+  })
   await t.test('svc agent connect', async t => {
     t.match(await stage.svc('agent', 'connect', agent, '--write', '--url', gateway), { code: 0, stdout: / is written/ })
     if (prepare !== undefined) t.match(await stage.run(program, prepare(gateway)), { code: 0 }, 'it is told of the model')
-    await way(t, () => stage.run(program, bare(PROMPT), bareEnv), plain ? 'null' : agent)
+    await asks(t, place, () => stage.run(program, bare(PROMPT), bareEnv), { who: plain ? 'null' : agent, far: !bareWithoutTools, near: !plain })
   })
+}
+
+/** In another dialect, by its own configuration. */
+async function speaks (t: Test, program: DialectProgram, gateway: string, model: ScriptedModel): Promise<void> {
+  const { client, surface, files, env, prepare, ask, isConnected = true } = program
+  const path = await brought(t, 'agent-programs.sh', client)
+  if (path === null) return
+  const home = await emptyHome(t, client)
+  await writeHome(home, files(gateway))
+  const stage = await stageOf(t, home, path)
+  const own = env?.(gateway, home)
+  if (prepare !== undefined) t.match(await stage.run(path, prepare(gateway), own), { code: 0 }, 'it is told of the model')
+  if (isConnected) t.match(await stage.svc('mcp', 'connect', client, '--write', '--url', gateway), { code: 0 })
+  const place = { gateway, model, agent: client, stage }
+  await asks(t, place, () => stage.run(path, ask(PROMPT, gateway, home), own), { requests: surface, far: true, near: true })
 }
 
 t.test('programs that people run agents with use the tools of the gateway by what svc mcp connect writes', async t => {
@@ -133,7 +132,7 @@ t.test('programs that people run agents with use the tools of the gateway by wha
   const gateway = await startLive(t, home)
   const only = process.env.SVC_TEST_AGENT_PROGRAMS?.split(',')
   for (const program of agentPrograms.filter(({ client }) => only?.includes(client) !== false)) {
-    await t.test(program.client, t => tries(t, program, gateway.url))
+    await t.test(program.client, t => connects(t, program, gateway.url))
   }
   t.equal(await gateway.kill('SIGTERM'), 0)
 })
@@ -141,14 +140,16 @@ t.test('programs that people run agents with use the tools of the gateway by wha
 t.test('programs that people run agents with use the models and tools of the gateway by svc agent run, and alone by what svc agent connect writes', async t => {
   const model = await scriptedModel(t, TOOL, { chatOnly: true })
   const gateway = await startLive(t, await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[plugins.config.agents]\nmodel = "scripted"\n[aliases]\n"gemini-2.5-pro" = "scripted"\n',
+    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[plugins.config.agents]\nmodel = "scripted"\n[aliases]\n' +
+      ALIASES.map(name => `"${name}" = "scripted"\n`).join(''),
     'etc/svc/upstreams.toml': `[[upstream]]\nname = "ring"\nkind = "remote"\nurl = "${model.url}/v1"\n`
   }))
   const only = process.env.SVC_TEST_AGENT_PROGRAMS?.split(',')
   for (const own of ownPrograms.filter(({ agent }) => only?.includes(agent) !== false)) {
     await t.test(own.agent, t => runs(t, own, gateway.url, model))
   }
-  const gemini = agentPrograms.find(({ client }) => client === 'gemini-cli')!
-  if (only?.includes(gemini.client) !== false) await t.test(gemini.client, t => tries(t, gemini, gateway.url, model))
+  for (const program of dialectPrograms.filter(({ client }) => only?.includes(client) !== false)) {
+    await t.test(program.name, t => speaks(t, program, gateway.url, model))
+  }
   t.equal(await gateway.kill('SIGTERM'), 0)
 })

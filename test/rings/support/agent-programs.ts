@@ -1,3 +1,5 @@
+import type { Want } from './scripted-model.js'
+
 /** How a program that people run agents with is pointed at a model, and asked once. */
 export interface AgentProgram {
   /** As `svc mcp connect` calls it. */
@@ -8,6 +10,8 @@ export interface AgentProgram {
   /** Run before, with the same environment. */
   readonly prepare?: (model: string) => readonly string[]
   readonly ask: (prompt: string, model: string, home: string) => readonly string[]
+  /** False for one that `svc mcp connect` does not know. */
+  readonly isConnected?: false
 }
 
 /** How a program is asked once that `svc agent` has pointed at the gateway: its model and its tools. */
@@ -23,7 +27,23 @@ export interface OwnProgram {
   readonly prepare?: (gateway: string) => readonly string[]
   /** It uses no tools, and alone it tells nobody who it is. */
   readonly plain?: true
+  /** `svc agent connect` brings it no tools of the gateway. */
+  readonly bareWithoutTools?: true
 }
+
+/** The tool of its own with which each runs a command. */
+export const ownTools: Readonly<Record<string, (command: string) => Want>> = {
+  'codex': cmd => called('exec_command', { cmd }),
+  'claude-code': command => called('Bash', { command, description: 'Writes a file' }),
+  'opencode': command => called('bash', { command, description: 'Writes a file' }),
+  'qwen-code': command => called('run_shell_command', { command, is_background: false }),
+  'gemini-cli': command => called('run_shell_command', { command }),
+  'cline': command => called('run_commands', { commands: [command] }),
+  'continue': command => called('Bash', { command }),
+  'pi': command => called('bash', { command })
+}
+
+const called = (tool: string, args: object): Want => ({ tool, args: JSON.stringify(args) })
 
 const json = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
 
@@ -111,10 +131,11 @@ export const ownPrograms: readonly OwnProgram[] = [
     bareEnv: { SVC_KEY: 'none' }
   },
   // the prompt comes first: it must not be taken for a part of what the gateway puts before it
-  { agent: 'claude-code', ...same(prompt => [prompt, '-p', '--allowedTools', 'mcp__svc__slot_list']) },
+  { agent: 'claude-code', ...same(prompt => [prompt, '-p', '--allowedTools', 'mcp__svc__slot_list', 'Bash']) },
   { agent: 'opencode', words: prompt => ['run', prompt], bare: prompt => ['run', '--model', 'svc/scripted', prompt] },
   { agent: 'qwen-code', ...same(prompt => ['--approval-mode', 'yolo', '-p', prompt]) },
   { agent: 'cline', ...same(prompt => [prompt]), prepare: gateway => ['auth', '-p', 'openai', '-k', 'none', '-m', 'scripted', '-b', `${gateway}/v1`] },
   { agent: 'continue', ...same(prompt => ['--auto', '-p', prompt]) },
+  { agent: 'pi', words: prompt => ['-p', prompt], bare: prompt => ['--model', 'svc/scripted', '-p', prompt], bareWithoutTools: true },
   { agent: 'aider', ...same(prompt => ['--no-git', '--yes-always', '--no-show-release-notes', '--message', prompt]), plain: true }
 ]

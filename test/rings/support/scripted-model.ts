@@ -11,14 +11,24 @@ const WINDOW = 131_072
 
 type Json = Readonly<Record<string, unknown>>
 
+/** A call of a tool. */
+export interface Want {
+  /** The end of its name, or all of it. */
+  readonly tool: string
+  /** In the words of chat completions: JSON. */
+  readonly args: string
+}
+
 export interface ScriptedModel {
   readonly url: string
   /** Paths that were asked for and that it does not have. */
   readonly unknown: readonly string[]
   /** How often it called the tool, and how often it was given an answer of it. */
   readonly counts: { calls: number, answers: number }
-  /** What it calls from now on, and with what in the words of chat completions: JSON. */
-  wants: { tool: string, args: string }
+  /** What it calls from now on. */
+  wants: Want
+  /** In chat completions: what it calls once that has been answered, or where that is not there. */
+  then: Want | null
   /** Awaited before each answer of a script; in chat completions, a text is the answer. */
   asked: (body: string) => Promise<string | undefined | void>
 }
@@ -30,7 +40,7 @@ export interface ScriptedModel {
 export async function scriptedModel (t: Test, tool: string, { chatOnly = false } = {}): Promise<ScriptedModel> {
   const unknown: string[] = []
   const counts = { calls: 0, answers: 0 }
-  const scripts: ReadonlyArray<readonly [RegExp, (body: Json, say: Say, tool: string, args: string) => 'called' | 'answered' | 'other']> = [
+  const scripts: ReadonlyArray<readonly [RegExp, (body: Json, say: Say, model: ScriptedModel) => Did]> = [
     [/\/chat\/completions$/, chat], [/\/responses$/, responses], [/\/messages$/, messages], [/:(?:streamG|g)enerateContent$/, gemini]
   ]
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -51,7 +61,7 @@ export async function scriptedModel (t: Test, tool: string, { chatOnly = false }
     if (typeof words === 'string') return void send(response, JSON.parse(chatAnswer(words)) as object)
     const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
     const say: Say = { isStream, whole: json => send(response, json), events: events => stream(response, events) }
-    const did = script(body, say, model.wants.tool, model.wants.args)
+    const did = script(body, say, model)
     if (did === 'called') counts.calls++
     if (did === 'answered') counts.answers++
   }
@@ -63,7 +73,8 @@ export async function scriptedModel (t: Test, tool: string, { chatOnly = false }
     server.closeAllConnections()
     server.close()
   })
-  const model: ScriptedModel = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, unknown, counts, wants: { tool, args: '{}' }, asked: () => Promise.resolve() }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const model: ScriptedModel = { url, unknown, counts, wants: { tool, args: '{}' }, then: null, asked: () => Promise.resolve() }
   return model
 }
 
@@ -96,17 +107,22 @@ function rows (value: unknown): readonly Json[] {
   return Array.isArray(value) ? value as readonly Json[] : []
 }
 
-function chat (body: Json, say: Say, tool: string, given: string): Did {
+function chat (body: Json, say: Say, { wants, then }: ScriptedModel): Did {
   const said = rows(body.messages)
   const names = rows(body.tools).map(row => (row.function as Json | undefined)?.name)
-  const called = said.flatMap(({ tool_calls: calls }) => rows(calls)).map(call => (call.function as Json | undefined)?.name)
+  const steps = then === null ? [wants] : [wants, then]
+  const last = said.findLastIndex(({ role }) => role === 'assistant')
+  const called = rows(said[last]?.tool_calls).map(call => (call.function as Json | undefined)?.name)
   // a program may put words of its own behind what a tool answered
-  const since = said.slice(said.findLastIndex(({ role }) => role === 'assistant') + 1)
-  const isAnswered = since.some(({ role }) => role === 'tool') && nameIn(called, tool) !== null
-  const wanted = isAnswered ? null : nameIn(names, tool)
+  const hasResult = said.slice(last + 1).some(({ role }) => role === 'tool')
+  const done = hasResult ? steps.findLastIndex(({ tool }) => nameIn(called, tool) !== null) : -1
+  const isAnswered = done !== -1
   // some programs list the tools of servers only once they were searched for
-  const name = wanted ?? (isAnswered || called.length > 0 ? null : nameIn(names, 'tool_search'))
-  const args = wanted === null ? JSON.stringify({ query: tool }) : given
+  const search = called.length > 0 || nameIn(names, wants.tool) !== null ? null : nameIn(names, 'tool_search')
+  const next = search === null ? steps.slice(done + 1).find(({ tool }) => nameIn(names, tool) !== null) : undefined
+  const wanted = next === undefined ? null : nameIn(names, next.tool)
+  const name = wanted ?? search
+  const args = next?.args ?? JSON.stringify({ query: wants.tool })
   // one that is used twice in a conversation loses its answer in some programs
   const call = { id: `call_ring_${said.length}`, type: 'function', function: { name, arguments: args } }
   const message = name === null ? { role: 'assistant', content: LAST_WORDS } : { role: 'assistant', content: null, tool_calls: [call] }
@@ -126,7 +142,7 @@ function chat (body: Json, say: Say, tool: string, given: string): Did {
   return wanted === null ? isAnswered ? 'answered' : 'other' : 'called'
 }
 
-function responses (body: Json, say: Say, tool: string): Did {
+function responses (body: Json, say: Say, { wants: { tool } }: ScriptedModel): Did {
   const input = rows(body.input)
   const isAnswered = input.at(-1)?.type === 'function_call_output'
   const tools = rows(body.tools).flatMap(row => row.type === 'namespace'
@@ -162,7 +178,7 @@ function responses (body: Json, say: Say, tool: string): Did {
   return calls ? 'called' : isAnswered ? 'answered' : 'other'
 }
 
-function messages (body: Json, say: Say, tool: string): Did {
+function messages (body: Json, say: Say, { wants: { tool } }: ScriptedModel): Did {
   const last = rows(body.messages).filter(({ role }) => role === 'user').at(-1)
   const isAnswered = rows(last?.content).some(({ type }) => type === 'tool_result')
   const name = nameIn(rows(body.tools).map(row => row.name), tool)
@@ -188,7 +204,7 @@ function messages (body: Json, say: Say, tool: string): Did {
   return calls ? 'called' : isAnswered ? 'answered' : 'other'
 }
 
-function gemini (body: Json, say: Say, tool: string): Did {
+function gemini (body: Json, say: Say, { wants: { tool } }: ScriptedModel): Did {
   const last = rows(body.contents).at(-1)
   const isAnswered = rows(last?.parts).some(part => part.functionResponse !== undefined)
   const name = nameIn(rows(body.tools).flatMap(row => rows(row.functionDeclarations)).map(row => row.name), tool)
