@@ -11,7 +11,7 @@
 #   mdns      avahi-daemon avahi-utils iproute2
 #   systemd   systemd dbus polkitd
 #   kubernetes
-#             containerd runc containernetworking-plugins busybox-static openssl curl bc zstd
+#             containerd runc containernetworking-plugins iptables busybox-static openssl curl bc zstd
 # With everything there already it does not touch apt.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -24,7 +24,7 @@ declare -A packages=(
   [browser]=chromium
   [mdns]='avahi-daemon avahi-utils iproute2'
   [systemd]='systemd dbus polkitd'
-  [kubernetes]='containerd runc containernetworking-plugins busybox-static openssl curl bc zstd'
+  [kubernetes]='containerd runc containernetworking-plugins iptables busybox-static openssl curl bc zstd'
 )
 
 [ $# -gt 0 ] || set -- all

@@ -1,12 +1,11 @@
 import { execFile, spawn, type ChildProcessByStdio } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
-import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { root } from '../repository.js'
 import { testEngine } from '../kernel/runtime/engines.js'
+import { GATEWAY_IMAGE, makeGatewayImage } from './support/gateway-image.js'
 
 t.setTimeout(600_000)
 
@@ -23,18 +22,16 @@ t.test('the image runs with nothing but a volume, and hands a home from one cont
   t.teardown(async () => {
     await docker('rm', '--force', `${name}-1`, `${name}-2`).catch(() => '')
     await docker('volume', 'rm', '--force', name)
-    await docker('rmi', '--force', name).catch(() => '')
   })
-  const made = await run(process.execPath, [join(root, 'dist/test/bundle/image.js'), '--tag', name], { env })
-  t.match(made.stdout, `The image ${name} is there`)
-  const [size, user] = (await docker('image', 'inspect', '--format', '{{.Size}} {{.Config.User}}', name)).split(' ')
+  t.match(await makeGatewayImage(env), `The image ${GATEWAY_IMAGE} is there`)
+  const [size, user] = (await docker('image', 'inspect', '--format', '{{.Size}} {{.Config.User}}', GATEWAY_IMAGE)).split(' ')
   t.ok(Number(size) < MOST_BYTES, `${size} bytes`)
   t.equal(user, '65532:65532', 'not root')
 
   const start = async (which: 1 | 2): Promise<LogReader> => {
     await docker(
       'run', '--detach', '--name', `${name}-${which}`, '--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges',
-      '--volume', `${name}:/data`, '--publish', '127.0.0.1::8080', '--env', 'SVC_ALLOWED_HOSTS=gateway.example, other.example', name
+      '--volume', `${name}:/data`, '--publish', '127.0.0.1::8080', '--env', 'SVC_ALLOWED_HOSTS=gateway.example, other.example', GATEWAY_IMAGE
     )
     return new LogReader(spawn('docker', ['logs', '--follow', `${name}-${which}`], { env, stdio: ['ignore', 'pipe', 'pipe'] }))
   }

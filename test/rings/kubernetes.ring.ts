@@ -1,7 +1,6 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { ContainerRuntime } from '../../kernel/contract/provider/engine-runtime.js'
 import { runtimeConformance, tinyContainer } from '../../kernel/testing/index.js'
@@ -12,44 +11,12 @@ import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { run } from '../cli/support.js'
 import { api, chat, liveHome, readStream, startLive, writeHome, type LiveGateway } from '../e2e/live-gateway.js'
 import { eventually, realClock, recordingLogger } from '../kernel/runtime/support.js'
-import { root } from '../repository.js'
+import { cluster, pathOf, type Cluster } from './support/cluster.js'
 
 t.setTimeout(600_000)
-const execute = promisify(execFile)
-const script = join(root, 'test/engines/kubernetes.sh')
-const tools = process.env.SVC_TEST_KUBERNETES_TOOLS ?? ''
 const LLAMA = process.env.SVC_TEST_LLAMA_IMAGE ?? 'svc-test/llama:latest'
 const NAMESPACE = 'svc-ring'
 const UP = /^(?:ready|serving)$/
-
-interface Cluster {
-  readonly kubeconfig: string
-  /** Null for a cluster that is not ours to stop. */
-  readonly folder: string | null
-  readonly kubectl: (...words: readonly string[]) => Promise<string>
-}
-
-/** Brings one up where there are tools for it, and stops it after the test; null after the test was skipped. */
-async function cluster (t: Test): Promise<Cluster | null> {
-  const given = process.env.SVC_TEST_KUBECONFIG
-  const kubectl = (kubeconfig: string, path: string): Cluster['kubectl'] => async (...words) =>
-    (await execute('kubectl', ['--kubeconfig', kubeconfig, ...words], { env: { ...process.env, PATH: path } })).stdout
-  if (given !== undefined) return { kubeconfig: given, folder: null, kubectl: kubectl(given, process.env.PATH!) }
-  if (!existsSync(join(tools, '4-start.sh')) || process.getuid?.() !== 0) {
-    t.pass('skipped', { skip: 'neither SVC_TEST_KUBECONFIG nor SVC_TEST_KUBERNETES_TOOLS leads to a cluster, or this is not root' })
-    return null
-  }
-  t.teardown(() => execute(script, ['stop']))
-  await execute(script, ['start'], { timeout: 300_000 })
-  const kubeconfig = (await execute(script, ['env'])).stdout.trim().split('=')[1]!
-  const folder = join(kubeconfig, '../..')
-  return { kubeconfig, folder, kubectl: kubectl(kubeconfig, pathOf(folder)) }
-}
-
-/** Programs of the cluster are known by the bare name that they are called by. */
-function pathOf (folder: string): string {
-  return `${join(folder, 'bin')}:${process.env.PATH!}`
-}
 
 t.test('a real cluster', async t => {
   const here = await cluster(t)

@@ -16,8 +16,15 @@ function settingsIn (parts: ConfigParts): ClusterSettings {
 export async function printManifest (cli: Cli, paths: Paths, { namespace }: { readonly namespace?: string }): Promise<void> {
   const settings = settingsIn(await loadParts({ paths, schema: svcSchema }, null))
   const { clusterManifest } = await import('../../../plugins/runtimes/kubernetes/survey/manifest.js')
-  const own = settings.namespace === '' ? 'svc' : settings.namespace
-  cli.out.lines(clusterManifest(settings, namespace ?? own).trimEnd().split('\n'))
+  cli.out.lines(clusterManifest(settings, namespace ?? await ownNamespace(settings, cli.env)).trimEnd().split('\n'))
+}
+
+/** In a pod that of the pod, where nothing else is said. */
+async function ownNamespace (settings: ClusterSettings, env: NodeJS.ProcessEnv): Promise<string> {
+  if (settings.namespace !== '') return settings.namespace
+  if ((env.KUBERNETES_SERVICE_HOST ?? '') === '') return 'svc'
+  const { clusterAccess } = await import('../../../plugins/runtimes/kubernetes/api/kubeconfig.js')
+  return await clusterAccess(settings, env).then(access => access.namespace, () => 'svc')
 }
 
 /** Asks the cluster of a home; null where neither svc.toml nor a slot names one. */

@@ -38,6 +38,8 @@ const podShape = {
   node_selector: z.record(key, value).default({}).meta(slotRestart('Labels that a node must have')),
   tolerations: z.array(tolerationSchema).max(64).default([]).meta(slotRestart('Taints of nodes that engines may run on')),
   runtime_class: name.default('').meta(slotRestart('Runtime class of the pods, such as nvidia; empty is the one of the cluster')),
+  restricted: z.boolean().default(false)
+    .meta(slotRestart('Pods that the level restricted of Pod Security admits: user 65532 instead of that of the image, and no capabilities')),
   registry_logins: z.array(name).max(16).default([]).meta(slotRestart('Names of the Secrets that pods log in to registries with')),
   model_storage: z.enum(modelStorages).default('host-path')
     .meta(slotRestart('Where pods find models: a folder of the node, a claim, or downloads into the pod')),

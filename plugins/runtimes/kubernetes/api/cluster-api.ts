@@ -190,6 +190,7 @@ export function refusal (status: number, { message = '', reason = '' }: ApiStatu
   if (status === 403) {
     if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}`, options)
     if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' is used up: ${said}`, options)
+    if (/violates PodSecurity/.test(said)) return kubernetesError('kubernetes.refused', `${said}; set restricted = true in [runtime.kubernetes] or in the runtime_options of the slot, or label the namespace for another level`, options)
     // a rule of the cluster, such as its pod security, and no want of a right
     if (/^\w+ "[^"]*" is forbidden/.test(said) && !/ cannot \w+ /.test(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}`, options)
     return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)

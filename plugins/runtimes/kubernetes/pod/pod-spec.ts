@@ -18,6 +18,11 @@ export interface PodInput {
 /** What a device asks for where the slot names no resources. */
 const GPU_RESOURCES: Readonly<Record<string, string>> = { 'gpu-cuda': 'nvidia.com/gpu', 'gpu-rocm': 'amd.com/gpu' }
 
+/** The user of distroless images and of the gateway's, which writes the models. */
+const USER = 65_532
+const RESTRICTED_POD = { securityContext: { runAsNonRoot: true, runAsUser: USER, runAsGroup: USER, seccompProfile: { type: 'RuntimeDefault' } } }
+const RESTRICTED_CONTAINER = { securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }
+
 /** The pod of a launch, which waits at its gate. Throws `kubernetes.unsupported` for what a pod cannot have. Pure. */
 export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
   const form = containerOf(spec)
@@ -25,6 +30,7 @@ export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
     id, name: spec.name, labels: spec.labels, port: spec.port, ...(spec.ports === undefined ? {} : { ports: spec.ports })
   }
   const { volumes, mounts, initContainers } = podVolumes(form, settings)
+  const own = settings.restricted ? RESTRICTED_CONTAINER : {}
   const ports = [...spec.port === null ? [] : [['main', spec.port] as const], ...Object.values(spec.ports ?? {}).map((port, i) => [`more-${i}`, port] as const)]
   return {
     apiVersion: 'v1',
@@ -45,12 +51,13 @@ export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
       terminationGracePeriodSeconds: graceS,
       enableServiceLinks: false,
       automountServiceAccountToken: false,
+      ...(settings.restricted ? RESTRICTED_POD : {}),
       ...(form.network === 'host' ? { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' } : {}),
       ...(settings.runtime_class === '' ? {} : { runtimeClassName: settings.runtime_class }),
       ...(Object.keys(settings.node_selector).length === 0 ? {} : { nodeSelector: settings.node_selector }),
       ...(settings.tolerations.length === 0 ? {} : { tolerations: settings.tolerations.map(withoutEmpty) }),
       ...(settings.registry_logins.length === 0 ? {} : { imagePullSecrets: settings.registry_logins.map(name => ({ name })) }),
-      ...(initContainers.length === 0 ? {} : { initContainers }),
+      ...(initContainers.length === 0 ? {} : { initContainers: initContainers.map(container => ({ ...container, ...own })) }),
       containers: [{
         name: CONTAINER,
         image: imageOf(form),
@@ -62,6 +69,7 @@ export function podManifest ({ id, spec, settings, graceS }: PodInput): object {
         ports: ports.map(([name, containerPort]) => ({ name, containerPort })),
         resources: resourcesOf(spec, settings),
         terminationMessagePolicy: 'FallbackToLogsOnError',
+        ...own,
         ...(mounts.length === 0 ? {} : { volumeMounts: mounts })
       }],
       ...(volumes.length === 0 ? {} : { volumes })

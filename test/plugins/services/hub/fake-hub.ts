@@ -85,10 +85,10 @@ export class FakeHub {
     this.#cdn = createServer((request, response) => { void this.#serve('cdn', request, response) })
   }
 
-  static async start (t: Pick<Test, 'teardown'>): Promise<FakeHub> {
+  static async start (t: Pick<Test, 'teardown'>, host = '127.0.0.1'): Promise<FakeHub> {
     const fake = new FakeHub()
     for (const server of [fake.#hub, fake.#cdn]) {
-      server.listen(0, '127.0.0.1')
+      server.listen(0, host)
       await once(server, 'listening')
     }
     t.teardown(() => fake.close())
@@ -344,5 +344,6 @@ function json (response: ServerResponse, value: unknown, headers: Readonly<Recor
 }
 
 function urlOf (server: Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { address, port } = server.address() as AddressInfo
+  return `http://${address}:${port}`
 }
