@@ -24,6 +24,16 @@ const name = z.string().regex(UPSTREAM_NAME_PATTERN, {
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
   .meta({ description: 'Base URL, ending in /v1 by convention' })
 
+/** Where an upstream is and how it is told who asks: what its template says of it, too. */
+export const upstreamAddress = {
+  url,
+  auth_style: z.enum(authStyles).default('bearer'),
+  auth_header: z.string().regex(/^[\w!#$%&'*+.^`|~-]*$/, { error: 'must be a header name' }).default('')
+    .meta({ description: 'Header name for auth_style header' }),
+  auth_value_env: z.string().regex(VARIABLE, { error: NOT_A_KEY }).default('')
+    .meta({ description: 'Variable of api.env or the environment that holds the key' })
+}
+
 /**
  * How an upstream is called, alike in both files. Tries and fallbacks happen before the first byte of an answer has gone to the
  * client and never after; both are off unless they are asked for.
@@ -60,12 +70,7 @@ const callShape = {
 export const upstreamSchema = z.strictObject({
   name,
   kind: z.enum(['slot', 'remote']).default('remote'),
-  url,
-  auth_style: z.enum(authStyles).default('bearer'),
-  auth_header: z.string().regex(/^[\w!#$%&'*+.^`|~-]*$/, { error: 'must be a header name' }).default('')
-    .meta({ description: 'Header name for auth_style header' }),
-  auth_value_env: z.string().regex(VARIABLE, { error: NOT_A_KEY }).default('')
-    .meta({ description: 'Variable of api.env or the environment that holds the key' }),
+  ...upstreamAddress,
   slot_name: z.string().nullable().default(null),
   svc: z.boolean().default(false)
     .meta({ description: 'Another gateway like this one: its slots are shown with `GET /api/slots?remote=true`' }),
