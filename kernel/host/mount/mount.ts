@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { svcError, type SvcError } from '../../contract/index.js'
 import { mountRoute, type MountDeps } from '../../http/mount-route.js'
-import { inPlugin } from '../watch/plugin-scope.js'
+import { whileDeclaring } from '../watch/plugin-scope.js'
 import type { PluginRecord } from '../record/record.js'
 import type { Services } from './services.js'
 
@@ -37,7 +37,7 @@ export async function mountPlugin (
       eagerInject: false,
       strictBooleanEnforced: true
     })
-    for (const configure of stage.scopes) await inPlugin(record.name, () => configure(scoped))
+    for (const configure of stage.scopes) await whileDeclaring(record, () => configure(scoped))
   }
   await app.register(fp(scope, { name: record.name, encapsulate: true }))
 }

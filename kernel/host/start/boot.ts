@@ -8,7 +8,7 @@ import { definitionOf, failureText, placed } from '../watch/failure-text.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
 import { ownServices } from './owned-services.js'
-import { inPlugin } from '../watch/plugin-scope.js'
+import { whileDeclaring } from '../watch/plugin-scope.js'
 import { checkPluginTable } from '../record/plugin-findings.js'
 import { preflight, preflightTogether } from '../mount/preflight.js'
 import { deadDependency, fail, isAlive, nameOf, skip, type PluginRecord } from '../record/record.js'
@@ -98,7 +98,7 @@ export class Boot {
     await this.#timed(record, 'import', 'plugin.import_failed', async () => {
       const patience = record.candidate.origin === 'builtin' ? BUILTIN_IMPORT_MS : STEP_DEADLINE_MS
       const module = await withDeadline(this.#deps.clock, patience, `importing '${record.name}'`, () =>
-        inPlugin(record.name, () => record.candidate.load()))
+        whileDeclaring(record, () => record.candidate.load()))
       record.phase = 'shape'
       const checked = checkPluginShape(module, record.name, record.candidate.manifest)
       if ('code' in checked) {
@@ -166,7 +166,7 @@ export class Boot {
       const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
       try {
         await withDeadline(clock, STEP_DEADLINE_MS, `register of '${plugin.name}'`, () =>
-          inPlugin(record.name, () => plugin.register(staged.context as never)), late)
+          whileDeclaring(record, () => plugin.register(staged.context as never)), late)
       } finally {
         staged.seal()
       }

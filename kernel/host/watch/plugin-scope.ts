@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { PluginRecord } from '../record/record.js'
 import type { Frame } from './loop-watch.js'
 import { sourcePlace } from './source-place.js'
 
@@ -12,6 +13,14 @@ const scope = new AsyncLocalStorage<string>()
 
 export function inPlugin<T> (name: string, work: () => T): T {
   return scope.run(name, work)
+}
+
+/**
+ * As `inPlugin`, for the steps in which a plugin only declares: import, register, mount. What ships with the gateway leaves
+ * no asynchronous work behind there, so a start without packages is not followed before the start hooks.
+ */
+export function whileDeclaring<T> ({ name, candidate }: PluginRecord, work: () => T): T {
+  return candidate.origin === 'builtin' ? work() : inPlugin(name, work)
 }
 
 export function currentPlugin (): string | null {
