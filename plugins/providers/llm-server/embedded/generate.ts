@@ -5,6 +5,7 @@ import { ShownText, type Piece } from './tokens/shown-text.js'
 import { rankedToken, type RankedToken } from './tokens/logprobs.js'
 import { pickToken, randomOf } from './tokens/pick-token.js'
 import { tokenBytes } from './tokens/token-bytes.js'
+import { lookBackOf, RecentTokens } from './tokens/recent-tokens.js'
 import { TokenText } from './tokens/token-text.js'
 
 export interface GenerationRequest extends GenerationLimits {
@@ -47,7 +48,7 @@ export async function* generate (
   const { prompt, signal, spoken } = request
   const startedAt = performance.now()
   const cachedTokens = await readPrompt(sequence, prompt, signal)
-  const history = [...prompt]
+  const history = new RecentTokens(prompt)
   const text = new TokenText<Token>((tokens, before) => host.model.detokenize(tokens, false, before), prompt)
   const shown = new ShownText(request.stops)
   let firstTokenAt: number | null = null
@@ -64,7 +65,7 @@ export async function* generate (
     const piece = shown.push(mark === undefined ? text.push(token) : text.flush() + mark, ranked)
     if (piece !== null) yield piece
     if (shown.stopped || request.enough()) break
-    if (completionTokens === request.maxTokens || history.length === request.contextLimit) {
+    if (completionTokens === request.maxTokens || prompt.length + completionTokens === request.contextLimit) {
       finishReason = 'length'
       break
     }
@@ -90,7 +91,7 @@ interface Pick {
 
 /** The tokens of the answer. `history` is what was read so far, kept by the caller. */
 async function* picks (
-  host: ModelHost, sequence: LlamaContextSequence, request: GenerationRequest, history: readonly Token[]
+  host: ModelHost, sequence: LlamaContextSequence, request: GenerationRequest, history: RecentTokens
 ): AsyncGenerator<Pick, void> {
   const last = [request.prompt.at(-1)!]
   const options = evaluateOptions(host, request, history)
@@ -135,9 +136,10 @@ async function readPrompt (sequence: LlamaContextSequence, prompt: readonly Toke
 }
 
 function evaluateOptions (
-  { model, module }: ModelHost, { sampling, grammar }: GenerationRequest, history: readonly Token[]
+  { model, module }: ModelHost, { sampling, grammar }: GenerationRequest, history: RecentTokens
 ): SequenceEvaluateOptions {
   const { penalties, bias } = sampling
+  const lookBack = lookBackOf(penalties?.lastTokens ?? 0)
   return {
     temperature: sampling.temperature,
     topK: sampling.topK,
@@ -148,8 +150,8 @@ function evaluateOptions (
     yieldEogToken: true, // it counts as a token of the answer, as in llama-server
     ...penalties === null ? {} : {
       repeatPenalty: {
-        punishTokens: () => penalties.lastTokens < 0 ? [...history] : history.slice(-penalties.lastTokens),
-        ...penalties.lastTokens < 0 ? {} : { maxPunishTokens: penalties.lastTokens },
+        punishTokens: () => history.last(lookBack),
+        maxPunishTokens: lookBack,
         penalty: penalties.repeat,
         frequencyPenalty: penalties.frequency,
         presencePenalty: penalties.presence

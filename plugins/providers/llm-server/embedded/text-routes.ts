@@ -1,6 +1,7 @@
 import type { Token } from 'node-llama-cpp'
 import { chatFormat } from './chat-wire.js'
-import { ChatReader } from './chat/answer-reader.js'
+import { answerReader } from './chat/answer-reader.js'
+import type { AnswerReader } from './chat/answer-part.js'
 import { toolTypes } from './chat/tool-types.js'
 import { toolsOf } from './chat-template.js'
 import { completionFormat } from './completion-wire.js'
@@ -29,12 +30,13 @@ export async function chatCompletions (engine: TextEngine, call: Call): Promise<
   const tools = forced === null && shape !== null ? null : toolsOf(body)
   const names = new Set(tools?.map(tool => tool.function.name))
   const calls = tools === null ? null : { family, names, types: toolTypes(tools), parallel }
-  const thoughts = body.reasoning_format === 'none' ? 'none' : chat.thoughts
+  const isTold = body.reasoning_format === 'none'
+  const thoughts = isTold ? 'none' : chat.thoughts
   const includeUsage = body.stream_options?.include_usage === true
-  const reader = (): ChatReader => new ChatReader({ thoughts, tools: calls })
+  const reader = (): AnswerReader => answerReader({ family, thoughts, tools: calls, thoughtsAs: isTold ? 'text' : 'reasoning' })
   const format = chatFormat(headOf(engine), { reader, n: body.n ?? 1, includeUsage })
   const top = body.logprobs === true ? body.top_logprobs ?? MOST_LOGPROBS : null
-  const spoken = tools === null && chat.thoughts === 'none' ? nothing : engine.spoken
+  const spoken = tools === null && chat.thoughts === 'none' && family.channels !== true ? nothing : engine.spoken
   return answer(engine, call, { body, prompts: [engine.tokenize(chat.prompt)], format, shape, top, spoken })
 }
 

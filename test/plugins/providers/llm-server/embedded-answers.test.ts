@@ -1,5 +1,6 @@
 import t from 'tap'
-import { ChatReader, type ReaderOptions } from '../../../../plugins/providers/llm-server/embedded/chat/answer-reader.js'
+import { answerReader, ChatReader, type ReaderOptions } from '../../../../plugins/providers/llm-server/embedded/chat/answer-reader.js'
+import type { AnswerReader } from '../../../../plugins/providers/llm-server/embedded/chat/answer-part.js'
 import { toolFamilies, type ToolFamily } from '../../../../plugins/providers/llm-server/embedded/chat/tool-family.js'
 import { toolTypes } from '../../../../plugins/providers/llm-server/embedded/chat/tool-types.js'
 import { nothingSaid, say } from '../../../../plugins/providers/llm-server/embedded/wire.js'
@@ -22,9 +23,10 @@ interface Sum {
   readonly calls?: readonly string[]
 }
 
-function readerOf ({ family = null, thoughts = 'none', parallel = true }: Wish): ChatReader {
+function readerOf ({ family = null, thoughts = 'none', parallel = true }: Wish): AnswerReader {
   const names = new Set(tools.map(tool => tool.function.name))
-  return new ChatReader({ thoughts, tools: family === null ? null : { family, names, types: toolTypes(tools), parallel } })
+  if (family === null) return new ChatReader({ thoughts, tools: null })
+  return answerReader({ family, thoughtsAs: 'reasoning', thoughts, tools: { family, names, types: toolTypes(tools), parallel } })
 }
 
 function read (pieces: readonly string[], wish: Wish): Sum {
@@ -39,9 +41,15 @@ function read (pieces: readonly string[], wish: Wish): Sum {
 }
 
 const inOrder = ({ text, reasoning, calls }: Sum): string => JSON.stringify([text, reasoning, calls])
-const { hermes, qwenCoder, mistral, mistralArgs, llama3, generic } = toolFamilies
+const { hermes, qwenCoder, mistral, mistralArgs, llama3, generic, glm, deepseek3, deepseek31, kimi, harmony } = toolFamilies
 const tag = (name: string, args: string): string => `<tool_call>\n{"name": "${name}", "arguments": ${args}}\n</tool_call>`
 const bern = '{"city": "Bern"}'
+const fenced = (name: string, args: string): string => `<｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${args}\n\`\`\`<｜tool▁call▁end｜>`
+const plainCall = (name: string, args: string): string => `<｜tool▁call▁begin｜>${name}<｜tool▁sep｜>${args}<｜tool▁call▁end｜>`
+const deepseekSection = (...calls: readonly string[]): string => `<｜tool▁calls▁begin｜>${calls.join('\n')}<｜tool▁calls▁end｜>`
+const kimiCall = (id: string, args: string): string => `<|tool_call_begin|>${id}<|tool_call_argument_begin|>${args}<|tool_call_end|>`
+const kimiSection = (...calls: readonly string[]): string => `<|tool_calls_section_begin|>${calls.join('')}<|tool_calls_section_end|>`
+const channel = (head: string, text: string): string => `<|channel|>${head}<|message|>${text}`
 
 /** Answers as the models of each family write them. */
 const recorded: ReadonlyArray<readonly [what: string, text: string, wish: Wish, sum: Sum]> = [
@@ -85,6 +93,41 @@ const recorded: ReadonlyArray<readonly [what: string, text: string, wish: Wish, 
   ['a number that is none', '<function=weather><parameter=days>many</parameter></function>', { family: qwenCoder }, { calls: ['weather({"days": "many"})'] }],
   ['a tagged call that is cut off', '<tool_call><function=weather><parameter=city>\nBe\n</para', { family: qwenCoder }, { calls: ['weather({"city": "Be)'] }],
   ['two tagged calls', '<tool_call><function=clock></function></tool_call>\n<tool_call><function=clock></function></tool_call>', { family: qwenCoder }, { calls: ['clock({})', 'clock({})'] }],
+  ['each argument in a tag behind its key', '<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Bern</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n' +
+  '<arg_key>tags</arg_key>\n<arg_value>["a", {"b": "</x>"}]</arg_value>\n</tool_call>', { family: glm }, { calls: ['weather({"city": "Bern", "days": 3, "tags": ["a", {"b": "</x>"}]})'] }],
+  ['everything on one line', '<tool_call>weather<arg_key>city</arg_key><arg_value>a "b"\n</arg_value></tool_call><tool_call>clock</tool_call>', { family: glm },
+    { calls: ['weather({"city": "a \\"b\\"\\n"})', 'clock({})'] }],
+  ['thoughts, text and a call', '\n<think>Hm.</think>\nI look.\n<tool_call>clock\n</tool_call>', { family: glm, thoughts: 'maybe' }, { reasoning: 'Hm.', text: 'I look.', calls: ['clock({})'] }],
+  ['a value that is missing', '<tool_call>weather\n<arg_key>city</arg_key>\n</tool_call>', { family: glm }, { text: '</tool_call>', calls: ['weather({"city": null})'] }],
+  ['a tag that opens no call', 'Write <tool_call> as you like, or <tool_call>', { family: glm }, { text: 'Write <tool_call> as you like, or <tool_call>' }],
+  ['a value that is cut off', '<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Be</arg_', { family: glm }, { calls: ['weather({"city": "Be)'] }],
+  ['calls in fences', `I look.\n\n${deepseekSection(fenced('weather', bern), fenced('clock', '{}'))}`, { family: deepseek3 }, { text: 'I look.', calls: [`weather(${bern})`, 'clock({})'] }],
+  ['a fence that is missing, and a line break in front of the name', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>\nclock\n{"a": "`}"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', { family: deepseek3 },
+    { calls: ['clock({"a": "`}"})'] }],
+  ['calls without fences', deepseekSection(plainCall('weather', bern), plainCall('clock', '{}')), { family: deepseek31 }, { calls: [`weather(${bern})`, 'clock({})'] }],
+  ['a section whose beginning was forgotten', `${plainCall('clock', '{}')} so`, { family: deepseek31 }, { text: 'so', calls: ['clock({})'] }],
+  ['thoughts that the prompt has begun, and a call', `Hm.\n</think>${deepseekSection(plainCall('clock', '{}'))}`, { family: deepseek31, thoughts: 'open' }, { reasoning: 'Hm.', calls: ['clock({})'] }],
+  ['a second call where one is allowed', deepseekSection(plainCall('clock', '{}'), plainCall('clock', '{}')), { family: deepseek31, parallel: false }, { calls: ['clock({})'] }],
+  ['no arguments', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>clock<｜tool▁sep｜><｜tool▁call▁end｜><｜tool▁calls▁end｜>', { family: deepseek31 }, { calls: ['clock({})'] }],
+  ['arguments that are cut off', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{"city": "Be', { family: deepseek31 }, { calls: ['weather({"city": "Be)'] }],
+  ['a head that is cut off', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>wea', { family: deepseek31 }, { text: '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>wea' }],
+  ['a section of something else', '<｜tool▁calls▁begin｜>none, <｜tool▁call', { family: deepseek31 }, { text: '<｜tool▁calls▁begin｜>none, <｜tool▁call' }],
+  ['calls with numbers', `Sure.${kimiSection(kimiCall('functions.weather:0', bern), kimiCall('functions.clock:1', '{}'))}`, { family: kimi }, { text: 'Sure.', calls: [`weather(${bern})`, 'clock({})'] }],
+  ['line breaks between the marks', '<|tool_calls_section_begin|>\n<|tool_call_begin|>\nfunctions.weather:0<|tool_call_argument_begin|>\n{"city": "Bern"}\n<|tool_call_end|>\n<|tool_calls_section_end|>\nDone.', { family: kimi },
+    { text: '\nDone.', calls: [`weather(${bern})`] }],
+  ['a name with a point and without a number', kimiSection(kimiCall('functions.board.list', '{}')), { family: kimi }, { calls: ['board.list({})'] }],
+  ['thoughts, words, a call', `${channel('analysis', 'Hm.')}<|end|><|start|>assistant${channel('commentary', 'I look.')}<|end|><|start|>assistant${channel('commentary to=functions.weather <|constrain|>json', bern)}<|call|>`,
+    { family: harmony }, { reasoning: 'Hm.', text: 'I look.', calls: [`weather(${bern})`] }],
+  ['an answer', `${channel('analysis', 'Hm.')}<|end|><|start|>assistant${channel('final', 'a < b\n')}<|return|>`, { family: harmony }, { reasoning: 'Hm.', text: 'a < b\n' }],
+  ['a tool in front of its channel', ` to=functions.clock${channel('commentary json', '{}')}`, { family: harmony }, { calls: ['clock({})'] }],
+  ['a call without arguments', `${channel('commentary to=functions.clock', '')}<|call|>`, { family: harmony }, { calls: ['clock({})'] }],
+  ['calls where one is allowed', `${channel('commentary to=functions.clock', '{}')}<|call|><|start|>assistant${channel('commentary to=functions.clock', '{}')}`, { family: harmony, parallel: false }, { calls: ['clock({})'] }],
+  ['two messages to read', `${channel('commentary', 'One.')}<|end|><|start|>assistant${channel('final', 'Two.')}`, { family: harmony }, { text: 'One.\n\nTwo.' }],
+  ['no channels', '{"mood": "good"}', { family: harmony }, { text: '{"mood": "good"}' }],
+  ['a head that is cut off', `${channel('analysis', 'Hm.')}<|end|><|start|>assis`, { family: harmony }, { reasoning: 'Hm.' }],
+  ['a head without an end', `<|channel|>${'x'.repeat(600)}`, { family: harmony }, { text: `<|channel|>${'x'.repeat(600)}` }],
+  ['white space without end behind a mark', `<tool_call>${' '.repeat(2000)}{"name": "clock"}</tool_call>`, { family: hermes }, { text: `<tool_call>${' '.repeat(2000)}{"name": "clock"}</tool_call>` }],
+  ['white space behind a mark', `<tool_call>${'\n'.repeat(1024)}{"name": "clock"}</tool_call>`, { family: hermes }, { calls: ['clock({})'] }],
   ['a list behind a mark', `[TOOL_CALLS][{"name": "weather", "arguments": ${bern}, "id": "VvvODy9mT"}, {"name": "clock", "arguments": {}}]`, { family: mistral }, { calls: [`weather(${bern})`, 'clock({})'] }],
   ['a list where one is allowed', '[TOOL_CALLS] [{"name": "clock", "arguments": {}}, {"name": "clock", "arguments": {}}]', { family: mistral, parallel: false }, { calls: ['clock({})'] }],
   ['a mark for each call', `Well.[TOOL_CALLS]weather[ARGS]${bern}[TOOL_CALLS]clock[CALL_ID]a1[ARGS]{}`, { family: mistralArgs }, { text: 'Well.', calls: [`weather(${bern})`, 'clock({})'] }],
@@ -116,7 +159,9 @@ t.test('the answers of each family are told apart, wherever a piece ends', async
 
 t.test('whatever a model writes comes out once, however it is cut', async t => {
   const words = ['<tool_call>', '</tool_call>', '<function=', 'clock', '>', '<parameter=', '</parameter>', '</function>', '{', '}', '"name"', ':', '"clock"', ',', '"arguments"', '[TOOL_CALLS]',
-    '[ARGS]', '[', ']', '<think>', '</think>', '\n', ' ', 'x', '\\', '"', '<|python_tag|>']
+    '<tool_call>clock', '<arg_key>', '</arg_key>', '<arg_value>', '</arg_value>', '<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>', '<｜tool▁call▁begin｜>', '<｜tool▁call▁end｜>', '<｜tool▁sep｜>',
+    'function', '```json', '<|tool_calls_section_begin|>', '<|tool_call_begin|>', '<|tool_call_argument_begin|>', '<|tool_call_end|>', '<|tool_calls_section_end|>',
+    '<|start|>', '<|channel|>', '<|message|>', '<|end|>', 'analysis', ' to=functions.clock', '[ARGS]', '[', ']', '<think>', '</think>', '\n', ' ', 'x', '\\', '"', '<|python_tag|>']
   const families = Object.values<ToolFamily>(toolFamilies)
   const parts = fc.array(fc.constantFrom(...words), { maxLength: 24 })
   const thinking = fc.constantFrom('none', 'maybe', 'open')
@@ -160,6 +205,12 @@ t.test('a long answer costs what its length is, in pieces and at once', async t 
   const blank = '\n'.repeat(2_000_000)
   t.strictSame(read([`<function=clock>${blank}</function>`], { family: qwenCoder }).calls, ['clock({})'], 'white space between tags')
   t.equal(read([`<function=weather><parameter=tags>${blank}`], { family: qwenCoder }).calls?.[0]?.slice(0, 20), 'weather({"tags": "\\n', 'white space for a value')
+  const many = Array.from({ length: calls }, () => plainCall('weather', bern))
+  t.equal(read([deepseekSection(...many)], { family: deepseek31 }).calls?.length, calls)
+  t.strictSame(read([`<tool_call>clock${blank}</tool_call>`], { family: glm }).calls, ['clock({})'], 'white space behind a name')
+  t.strictSame(read([`<｜tool▁call▁begin｜>clock<｜tool▁sep｜>${blank}{}${blank}<｜tool▁call▁end｜>`], { family: deepseek31 }).calls, ['clock({})'], 'around arguments')
+  const words = '<|chan'.repeat(300_000)
+  t.equal(read([channel('final', words)], { family: harmony }).text, words, 'beginnings of marks')
   const early = `<tool_call>{"arguments": {"a": "${'x'.repeat(200_000)}`
   t.equal(read([early], { family: hermes }).text, early, 'arguments before a name are held up to a limit')
 })

@@ -58,6 +58,13 @@ t.test('a template tells the family of its model', async t => {
     'qwen: hermes', 'qwen3: hermes', 'coder: qwen-coder', 'text: generic', 'mistral: mistral', 'llama: llama-3', 'plain: generic', 'strict: generic'
   ])
   t.equal(familyOf('[TOOL_CALLS]x[ARGS]').name, 'mistral-args')
+  for (const [template, name] of [
+    [`{{ '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>' + tool['function']['name'] + '\\n\`\`\`json\\n' }}`, 'deepseek-3'],
+    [`{{ '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] }}`, 'deepseek-3.1'],
+    ['<|tool_calls_section_begin|><|tool_call_begin|>{{ tc.id }}<|tool_call_argument_begin|>{{ tc.function.arguments | tojson }}<|tool_call_end|>', 'kimi'],
+    ['<tool_call>{{ tc.name }}\n<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>', 'glm'],
+    ['<|start|>assistant to=functions.{{ name }}<|channel|>commentary json<|message|>{{ args | tojson }}<|call|>', 'harmony']
+  ] as const) t.equal(familyOf(template).name, name)
 })
 
 t.test('where thoughts begin is told by the end of the prompt', async t => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { ChatReader } from '../../../../plugins/providers/llm-server/embedded/chat/answer-reader.js'
+import { answerReader } from '../../../../plugins/providers/llm-server/embedded/chat/answer-reader.js'
 import { toolFamilies, type ToolFamily } from '../../../../plugins/providers/llm-server/embedded/chat/tool-family.js'
 import { toolTypes } from '../../../../plugins/providers/llm-server/embedded/chat/tool-types.js'
 import { callGrammar } from '../../../../plugins/providers/llm-server/embedded/grammar/output.js'
@@ -108,8 +108,8 @@ t.test('a model that calls tools by itself', async t => {
       const grammar = callGrammar([{ name: 'weather', parameters: told }], { family, several: false, thoughts: 'none' })
       const { json } = await post(url, '/v1/completions', { prompt: 'x', grammar, temperature: 1.5, seed: 4, max_tokens: 600 })
       const { choices: [{ text }] } = json as unknown as { choices: [{ text: string }] }
-      const [reader, said] = [new ChatReader({
-        thoughts: 'none', tools: { family, names: new Set(['weather']), types: toolTypes([{ function: { name: 'weather', parameters: told } }]), parallel: true }
+      const [reader, said] = [answerReader({
+        family, thoughtsAs: 'reasoning', thoughts: 'none', tools: { family, names: new Set(['weather']), types: toolTypes([{ function: { name: 'weather', parameters: told } }]), parallel: true }
       }), nothingSaid()]
       say(said, [...reader.push(text), ...reader.end()], [])
       t.equal(said.calls[0]?.name, 'weather', `${family.name}: ${text.slice(0, 80)}`)

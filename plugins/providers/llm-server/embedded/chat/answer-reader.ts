@@ -1,5 +1,6 @@
 import type { AnswerPart, AnswerReader } from './answer-part.js'
 import { CallList } from './call-list.js'
+import { ChannelReader } from './channel-reader.js'
 import type { CallSyntax } from './call-syntax.js'
 import { firstMark, openEnd } from './marks.js'
 import type { ToolFamily } from './tool-family.js'
@@ -7,6 +8,9 @@ import type { ToolTypes } from './tool-types.js'
 
 /** Pieces are looked at in stretches of this length, so that a long one with many calls costs no more than its length. */
 const STRETCH = 64
+
+/** White space in what may be a call and has not turned out to be one. */
+const MOST_BLANK = 1024
 
 /** Characters that are held: white space before what may be a call, and the start of an answer that may be one. */
 const MOST_HELD = 256
@@ -26,6 +30,17 @@ export interface ReaderOptions {
   } | null
 }
 
+export interface AnswerWish extends ReaderOptions {
+  readonly family: ToolFamily
+  /** What thoughts are told as. */
+  readonly thoughtsAs: 'reasoning' | 'text'
+}
+
+/** Reads answers as the model's family writes them. */
+export function answerReader ({ family, thoughtsAs, ...options }: AnswerWish): AnswerReader {
+  return family.channels === true ? new ChannelReader({ tools: options.tools, thoughts: thoughtsAs }) : new ChatReader(options)
+}
+
 /** What the first characters of an answer make of it where calls have no mark: an object or a list of objects. */
 const bareCalls: ReadonlyArray<readonly [pattern: RegExp, closing: string]> = [
   [/^\s*\{\s*"tool_calls"\s*:\s*\[\s*(?=\{)/, ']}'],
@@ -43,6 +58,8 @@ export class ChatReader implements AnswerReader {
   #syntax: CallSyntax | null = null
   /** What the call that is read was made of, as long as it may turn out to be none. */
   #raw: string | null = null
+  /** White space at the end of it. */
+  #blank = 0
   #calls = 0
   #over = false
   #parts: AnswerPart[] = []
@@ -156,7 +173,7 @@ export class ChatReader implements AnswerReader {
     if (mark === null) return this.#hold(kept + text.slice(before.length))
     const word = text.slice(mark.start, mark.end)
     // a tag that has the name of the tool in it is read once more, as what it is
-    const own = word.endsWith('=') ? '' : word
+    const own = word.endsWith('=') || family.keepsMark === true ? '' : word
     return this.#begin(family.bare ? new CallList(null, '') : family.syntax(types), kept + own, text.slice(mark.start + own.length))
   }
 
@@ -164,14 +181,20 @@ export class ChatReader implements AnswerReader {
     this.#mode = 'call'
     this.#syntax = syntax
     this.#raw = raw
+    this.#blank = 0
     return rest
   }
 
   #call (text: string): string | null {
+    const blank = this.#raw === null ? 0 : /^\s*/.exec(text)![0].length
+    if (this.#blank + blank > MOST_BLANK) return this.#giveUp(text, MOST_BLANK - this.#blank)
     const calls = this.#calls
     const at = this.#syntax!.read(text, 0, part => this.#tell(part))
     if (this.#calls > calls || this.#over) this.#raw = null
-    else if (this.#raw !== null) this.#raw += text.slice(0, at)
+    else if (this.#raw !== null) {
+      this.#raw += text.slice(0, at)
+      this.#blank = at === blank ? this.#blank + at : /\s*$/.exec(text.slice(0, at))![0].length
+    }
     if (this.#syntax!.state === 'reading') return null
     const raw = this.#raw
     this.#mode = 'text'
@@ -179,6 +202,15 @@ export class ChatReader implements AnswerReader {
     this.#raw = null
     if (raw !== null) this.#tell({ kind: 'text', text: raw })
     else if (this.#tools?.parallel === false) this.#over = true
+    return text.slice(at)
+  }
+
+  /** White space without end is the start of no call. */
+  #giveUp (text: string, at: number): string {
+    this.#mode = 'text'
+    this.#syntax = null
+    this.#tell({ kind: 'text', text: this.#raw! + text.slice(0, at) })
+    this.#raw = null
     return text.slice(at)
   }
 

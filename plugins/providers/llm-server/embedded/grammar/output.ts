@@ -2,7 +2,7 @@ import type { ChatBody, GenerationBody } from '../requests.js'
 import { badRequest } from '../wire-error.js'
 import { z } from 'zod'
 import type { thoughtsAfter } from '../chat/template-traits.js'
-import type { ToolFamily } from '../chat/tool-family.js'
+import type { TagShape, ToolFamily } from '../chat/tool-family.js'
 import { kindOf } from '../chat/tool-types.js'
 import { Gbnf, inClass, literal } from './gbnf.js'
 import { SchemaRules } from './json-schema.js'
@@ -62,8 +62,8 @@ export interface CallWish {
 export function callGrammar (tools: readonly ForcedTool[], { family, several, thoughts }: CallWish): string {
   const gbnf = new Gbnf()
   const { shape } = family
-  const call = gbnf.rule(tools.map(({ name, parameters }) => shape === 'tags'
-    ? taggedCall(gbnf, name, parameters)
+  const call = gbnf.rule(tools.map(({ name, parameters }) => 'beforeValue' in shape
+    ? taggedCall(gbnf, name, parameters, shape)
     : `${literal(shape.before(name))} ${new SchemaRules(gbnf, parameters).of(parameters)} ${literal(shape.after)}`).join(' | '))
   const { before = '', between = '', after = '' } = family.several ?? {}
   const more = several && family.several !== null ? ` (${literal(between)} ${call}){0,${MOST_CALLS - 1}}` : ''
@@ -71,19 +71,21 @@ export function callGrammar (tools: readonly ForcedTool[], { family, several, th
 }
 
 /** Arguments in tags: text as it is, everything else as its schema wants it. */
-function taggedCall (gbnf: Gbnf, name: string, parameters: unknown): string {
+function taggedCall (gbnf: Gbnf, name: string, parameters: unknown, shape: TagShape): string {
   const { properties, required } = taggedSchema.parse(parameters)
   const needed = new Set(required)
   const rules = new SchemaRules(gbnf, parameters)
   const tags = Object.entries(properties).map(([key, schema]) => {
-    const value = kindOf(schema) === 'string' && !isChoice(schema) ? until(gbnf, CLOSE_VALUE) : `${isChoice(schema) ? choices(schema) : rules.of(schema)} ${literal(CLOSE_VALUE)}`
-    const tag = `${literal(`<parameter=${key}>\n`)} ${value} ${literal('\n')}`
+    const { afterValue } = shape
+    const value = kindOf(schema) === 'string' && !isChoice(schema)
+      ? until(gbnf, afterValue)
+      : `${isChoice(schema) ? choices(schema) : rules.of(schema)} ${literal(afterValue)}`
+    const tag = `${literal(shape.beforeValue(key))} ${value} ${literal(shape.between)}`
     return needed.has(key) ? tag : `(${tag})?`
   })
-  return `${literal(`<tool_call>\n<function=${name}>\n`)} ${tags.join(' ')} ${literal('</function>\n</tool_call>')}`
+  return `${literal(shape.before(name))} ${tags.join(' ')} ${literal(shape.after)}`
 }
 
-const CLOSE_VALUE = '\n</parameter>'
 const taggedSchema = z.looseObject({
   properties: z.record(z.string(), z.unknown()).catch({}).default({}), required: z.array(z.string()).catch([]).default([])
 }).catch({ properties: {}, required: [] })
