@@ -17,6 +17,7 @@ import { createHost } from './gateway-host.js'
 import { createInference, type Inference } from './inference.js'
 import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
 import { createLogger, withShortText } from './logger.js'
+import { replicaPlace } from './slots/schedule/replica-names.js'
 import { autostart } from './slots/life/autostart.js'
 import { createAgentFiles } from './tools/agent-files.js'
 import { Tools } from './tools/tool-catalogue.js'
@@ -140,6 +141,7 @@ class GatewayRun implements Gateway {
       goOn()
       await inference.gpu.open()
       await inference.fleet.start()
+      inference.sets.follow()
       inference.gpu.resume()
       inference.pressure.start()
       goOn()
@@ -211,7 +213,7 @@ class GatewayRun implements Gateway {
 
   async #shutDown (): Promise<void> {
     const closed = this.#server.close()
-    const { dispatcher, fleet, gpu, pressure, daemons, pulls, upstreams, connections } = this.#inference ?? {}
+    const { dispatcher, fleet, gpu, pressure, sets, daemons, pulls, upstreams, connections } = this.#inference ?? {}
     // the grace begins with the stop, not with what is written about it
     const drained = dispatcher === undefined ? undefined : this.#drain(dispatcher.active)
     if (this.#kernel !== null) await this.#attempt('telling that it stops', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
@@ -223,6 +225,7 @@ class GatewayRun implements Gateway {
     upstreams?.close()
     gpu?.halt()
     pressure?.halt()
+    sets?.close()
     await this.#attempt('slots', fleet?.close(name => !this.#stopsEngine(name)))
     await this.#attempt('GPU arbiter', gpu?.close())
     await this.#attempt('memory pressure', pressure?.close())
@@ -245,7 +248,7 @@ class GatewayRun implements Gateway {
 
   /** A container is found again by the next gateway, a child process ends with its parent; unless it is said otherwise. */
   #stopsEngine (name: string): boolean {
-    const slot = this.#kernel!.config.snapshot.slots.get(name)
+    const slot = this.#kernel!.config.snapshot.slots.get(replicaPlace(name).slot)
     return this.#stopsForm(slot === undefined ? this.#kernel!.runtime.form : this.#inference!.plans.form(slot))
   }
 

@@ -32,6 +32,8 @@ import { EngineTaskRunner } from './slots/life/engine/engine-tasks.js'
 import { ImagePulls } from './slots/life/image-pulls.js'
 import { watchRelease } from './slots/gpu/memory-release.js'
 import { PressureEviction } from './slots/pressure-eviction.js'
+import { replicatedConfig, replicatedSnapshot } from './slots/replicas/replicated-slots.js'
+import { ReplicaSets } from './slots/replicas/replica-sets.js'
 import { ShadowSlots } from './slots/shadow-slots.js'
 import { SlotFleet } from './slots/life/slot-fleet.js'
 import { SlotManager } from './slots/slot-manager.js'
@@ -46,6 +48,7 @@ export interface Inference {
   readonly fleet: SlotFleet
   readonly gpu: SlotGpuArbiter
   readonly pressure: PressureEviction
+  readonly sets: ReplicaSets
   readonly dispatcher: GatewayDispatcher
   readonly requests: RequestList
   readonly throughput: ThroughputService
@@ -100,8 +103,10 @@ export function createInference (
     optionsOf: name => runtime.optionsOf(name),
     settingsOf: (name, options) => runtime.settingsOf(name, options)
   }
+  /** As those see it who run engines. */
+  const engines = replicatedConfig(config)
   const plans = new SlotPlans({
-    ...host, config, models, providers, hardware, runtime: choice, instance, engineKey: kernel.engineKey
+    ...host, config: engines, models, providers, hardware, runtime: choice, instance, engineKey: kernel.engineKey
   })
   const writer = new SlotWriter({
     config,
@@ -117,7 +122,7 @@ export function createInference (
     troubles: (name, draft) => plans.over(draft).troubles(name)
   })
   const fleet: SlotFleet = new SlotFleet({
-    config,
+    config: engines,
     plans,
     models,
     runtime,
@@ -131,7 +136,7 @@ export function createInference (
     assertMayRun: name => {
       gpu.assertAllows(name)
       const context: RivalContext = { providers, device: slot => plans.device(slot), gpus: hardware.info.gpus, runtime: choice }
-      const all = [...config.snapshot.slots.values()]
+      const all = [...engines.snapshot.slots.values()]
       const live = all.filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
       assertNoRival(name, live, context)
     },
@@ -150,28 +155,37 @@ export function createInference (
       for (const port of [undefined, ...Object.keys(address.ports ?? {})]) connections.forget(originOf(atPort(address, port)))
     },
     watchRelease: async name => {
-      const slot = config.snapshot.slots.get(name)
+      const slot = engines.snapshot.slots.get(name)
       const usesGpu = slot !== undefined && !plans.isElsewhere(slot) && deviceClassOf(plans.device(slot)) === 'gpu'
       return usesGpu ? await watchRelease(readGpuMemory, clock) : () => Promise.resolve()
     }
   })
   const gpu: SlotGpuArbiter = new SlotGpuArbiter({
-    config,
+    config: engines,
     clock,
     events,
     log,
     file: new GpuStateFile(`${config.paths.state}/gpu_arbiter.json`, log),
-    slots: gpuSlots(fleet, plans, address => slots.clientOf(address)),
+    slots: gpuSlots(fleet, plans, address => slots.clientOf(address), name => sets.ofMember(name)?.turnAway()),
     gpus: () => hardware.info.gpus
   })
+  const sets: ReplicaSets = new ReplicaSets({ config, fleet, gate: gpu, clock, events, log })
   const pressure = new PressureEviction({
-    config, plans, fleet, hardware, clock, events, log, readPools: readMemory ?? (() => readMemoryPools(clock))
+    config: engines,
+    plans,
+    fleet,
+    hardware,
+    clock,
+    events,
+    log,
+    mustStay: name => sets.ofMember(name)?.isScarce() === true,
+    readPools: readMemory ?? (() => readMemoryPools(clock))
   })
   const pulls = new ImagePulls(name => runtime.images(plans.driver(plans.slot(name))), events, () => fleet.surroundingsChanged())
   const tasks = new EngineTaskRunner({ ...host, config, plans, runtime, instance, events, log })
   const daemons = new Daemons({ runtime, instance, clock, events, log, clean: text => config.withoutSecrets(text) })
   const memory = new EngineMemory({
-    runtime, clock, running: () => [...config.snapshot.slots.keys()].flatMap(name => fleet.core(name)?.engine?.id ?? [])
+    runtime, clock, running: () => [...engines.snapshot.slots.keys()].flatMap(name => fleet.core(name)?.engine?.id ?? [])
   })
   const shadows = new ShadowSlots({ config, providers, fleet })
   const slots: SlotManager = new SlotManager({
@@ -183,6 +197,7 @@ export function createInference (
     instance,
     fleet,
     shadows,
+    sets,
     gate: gpu,
     writer,
     pulls,
@@ -223,7 +238,8 @@ export function createInference (
   const subscriptions = [
     config.onChange((next, previous) => {
       if (next.svc.dispatcher.connect_timeout_s !== previous.svc.dispatcher.connect_timeout_s) connections.renew()
-      fleet.follow(next, previous)
+      fleet.follow(replicatedSnapshot(next), replicatedSnapshot(previous))
+      sets.follow()
       gpu.follow()
       upstreams.follow(next, previous)
       meters.keep(new Set(upstreams.views().map(({ name }) => name)))
@@ -241,6 +257,7 @@ export function createInference (
     fleet,
     gpu,
     pressure,
+    sets,
     dispatcher,
     requests,
     throughput,

@@ -61,6 +61,10 @@ export const slotRecordSchema = z.looseObject({
   mem_mb: z.number().nullish(),
   url: text,
   served_by: text,
+  replicas: z.array(z.looseObject({
+    index: z.number(), state: z.string(), port: z.number().nullish(), in_flight: z.number().default(0), error: text
+  })).default([]),
+  replicas_ready: z.number().default(0),
   remote_error: text,
   about: aboutSchema.nullish(),
   config_drift: z.boolean().default(false),

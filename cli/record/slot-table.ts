@@ -28,10 +28,11 @@ function columnsOf (out: Output): Record<'name' | 'state' | 'model' | 'port' | '
 }
 
 /** A slot whose model is on its way is not just off, and one whose engine no plugin provides takes no request. */
-function stateText ({ state, enabled, metadata }: SlotRecord): string {
+function stateText ({ state, enabled, metadata, replicas, replicas_ready: ready }: SlotRecord): string {
   if (metadata.provider_gone) return `${state} (no provider)`
   if (metadata.pull_failed !== undefined) return `${state} (pull failed)`
   if (metadata.pending_model !== undefined) return `${state} (waits for its model)`
+  if (enabled && replicas.length > 0) return `${state} (${ready}/${replicas.length} ready)`
   return enabled ? state : `${state} (disabled)`
 }
 

@@ -6,9 +6,13 @@ import type { SlotFleet } from './life/slot-fleet.js'
 import { isServing } from './schedule/slot-machine.js'
 import type { SlotPlans } from './plan/slot-plans.js'
 
-/** The slots as the GPU arbiter sees them: straight at their owners, past its own gate. */
+/**
+ * The slots as the GPU arbiter sees them: straight at their owners, past its own gate.
+ * @param turnedAway told of each slot, for those who wait elsewhere than with its owner
+ */
 export function gpuSlots (
-  fleet: SlotFleet, plans: SlotPlans, clientOf: (address: EngineAddress) => EngineClient
+  fleet: SlotFleet, plans: SlotPlans, clientOf: (address: EngineAddress) => EngineClient,
+  turnedAway: (name: string) => void = () => {}
 ): GpuSlots {
   return {
     device: slot => plans.device(slot),
@@ -23,6 +27,7 @@ export function gpuSlots (
     lastUsedAt: name => fleet.core(name)?.lastUsedAt ?? null,
     turnAway: name => {
       if (fleet.core(name) !== null) fleet.owner(name).turnAway()
+      turnedAway(name)
     },
     stop: async (name, force, drainMs) => {
       if (fleet.core(name) !== null) await fleet.owner(name).unload(force, drainMs)

@@ -5,13 +5,15 @@ import type { SlotFleet } from './life/slot-fleet.js'
 import type { SlotPlans } from './plan/slot-plans.js'
 
 export interface PressureEvictionDeps {
-  readonly config: ConfigService
+  readonly config: Pick<ConfigService, 'snapshot'>
   readonly plans: SlotPlans
   readonly fleet: SlotFleet
   readonly hardware: HardwareService
   readonly clock: Clock
   readonly events: EventBus
   readonly log: Logger
+  /** Of replicas: whether no further one may go. */
+  readonly mustStay?: (name: string) => boolean
   /** Never rejects; empty where nothing can be read. */
   readonly readPools: () => Promise<readonly MemoryPool[]>
 }
@@ -82,10 +84,10 @@ export class PressureEviction {
   }
 
   #tenants (): Tenant[] {
-    const { config, plans, fleet } = this.#deps
+    const { config, plans, fleet, mustStay = () => false } = this.#deps
     return [...config.snapshot.slots.values()].flatMap(slot => {
       const core = fleet.core(slot.name)
-      if (core === null || plans.isElsewhere(slot)) return []
+      if (core === null || plans.isElsewhere(slot) || mustStay(slot.name)) return []
       return [{ slot, core, provider: plans.provider(slot.name), device: plans.device(slot) }]
     })
   }

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import {
-  isSvcError, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
+  svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LaunchDifference, type LaunchTrouble, type LogQuery, type NamedProfile,
   type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
@@ -17,9 +17,14 @@ import { swapModel } from './life/model-swap.js'
 import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
 import type { FleetDeps } from './life/fleet-deps.js'
 import type { SlotFleet } from './life/slot-fleet.js'
+import { isFurtherReplica } from './schedule/replica-names.js'
 import { isServing } from './schedule/slot-machine.js'
+import { slotNotFound } from './schedule/slot-errors.js'
+import { SlotLending } from './slot-lending.js'
 import { slotLogs } from './life/slot-logs.js'
-import type { SlotOwner } from './life/slot-owner.js'
+import { mergedLogs } from './replicas/replica-logs.js'
+import type { PrefixSource } from './replicas/prefix-places.js'
+import type { ReplicaSets } from './replicas/replica-sets.js'
 import { projectorOf } from './plan/launch/missing-files.js'
 import type { SlotWriter } from './write/slot-writer.js'
 import { Throughput } from './life/engine/throughput.js'
@@ -28,6 +33,7 @@ import { readVoices } from './life/engine/voices.js'
 export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'runtime' | 'clock' | 'log' | 'instance'> {
   readonly fleet: SlotFleet
   readonly shadows: ShadowSlots
+  readonly sets: ReplicaSets
   readonly gate: SlotGate
   readonly writer: SlotWriter
   readonly pulls: ImagePulls
@@ -41,11 +47,13 @@ const MIB = 1024 * 1024
 /** The slots as the rest of the gateway sees them (contract `SlotService`). */
 export class SlotManager implements SlotService {
   readonly #deps: SlotManagerDeps
+  readonly #lending: SlotLending
   readonly #throughput = new Map<string, Throughput>()
   readonly #notByThemselves = new Set<string>()
 
   constructor (deps: SlotManagerDeps) {
     this.#deps = deps
+    this.#lending = new SlotLending(deps)
   }
 
   names (): readonly string[] { return this.#deps.shadows.names() }
@@ -55,7 +63,11 @@ export class SlotManager implements SlotService {
     return unreadNames(config.snapshot, fleet.held.names()).map(name => ({ name, engine: fleet.held.find(name) }))
   }
 
-  config (name: string): NamedSlotConfig { return this.#deps.shadows.find(name)?.slot ?? this.#deps.plans.slot(name) }
+  config (name: string): NamedSlotConfig {
+    if (isFurtherReplica(name)) throw slotNotFound(name)
+    return this.#deps.shadows.find(name)?.slot ?? this.#deps.config.snapshot.slots.get(name) ?? this.#deps.plans.slot(name)
+  }
+
   provider (name: string): EngineProvider | null { return this.#deps.plans.providerOf(this.config(name)) }
   runtime (name: string): EngineForm {
     const { plans, shadows } = this.#deps
@@ -68,6 +80,8 @@ export class SlotManager implements SlotService {
   aliases (): ReadonlyArray<readonly [alias: string, slot: string]> { return this.#deps.shadows.aliases() }
 
   status (name: string): SlotStatus {
+    const set = this.#deps.sets.find(name)
+    if (set !== null) return set.status()
     const shadow = this.#deps.shadows.find(name)
     return shadow === null ? this.#deps.fleet.status(name) : this.#deps.shadows.status(shadow)
   }
@@ -119,29 +133,26 @@ export class SlotManager implements SlotService {
   }
 
   async* watch (name: string, signal: AbortSignal): AsyncIterable<SlotStatus> {
-    const { fleet, shadows } = this.#deps
+    const { fleet, sets, shadows } = this.#deps
+    const set = sets.find(name)
+    if (set !== null) return yield* set.feed.read(() => set.status(), signal)
     const shadow = shadows.find(name)
     yield* shadow === null ? fleet.feed(name).read(() => this.status(name), signal) : shadows.watch(shadow, signal)
   }
 
-  async ensureReady (name: string, signal: AbortSignal): Promise<void> {
-    const shadow = this.#deps.shadows.find(name)
-    if (shadow !== null) return (await this.#deps.shadows.acquire(shadow, signal, true)).release()
-    await this.#admitted(name, signal, owner => owner.ensureReady(signal))
+  ensureReady (name: string, signal: AbortSignal): Promise<void> {
+    return this.#lending.ensureReady(name, signal)
   }
 
-  tryAcquire (name: string, light = false): SlotLease | null {
-    const shadow = this.#deps.shadows.find(name)
-    if (!this.#deps.gate.lends(shadow?.anchor ?? name)) return null
-    if (shadow !== null) return this.#deps.shadows.tryAcquire(shadow, light)
-    return this.#deps.fleet.owner(name).tryAcquire(light)
+  /** @param source what is asked, of which a slot with several replicas remembers where its beginning is cached */
+  tryAcquire (name: string, light = false, source: PrefixSource | null = null): SlotLease | null {
+    return this.#lending.tryAcquire(name, light, source)
   }
 
-  acquire (name: string, signal: AbortSignal, light = false, priority: RequestPriority = 'normal'): Promise<SlotLease> {
-    const low = priority === 'low'
-    const shadow = this.#deps.shadows.find(name)
-    if (shadow !== null) return this.#deps.shadows.acquire(shadow, signal, light, low)
-    return this.#admitted(name, signal, owner => owner.acquire(signal, light, { low }))
+  acquire (
+    name: string, signal: AbortSignal, light = false, priority: RequestPriority = 'normal', source: PrefixSource | null = null
+  ): Promise<SlotLease> {
+    return this.#lending.acquire(name, signal, light, priority, source)
   }
 
   /** Another model than the configured one is loaded, and written down once it serves. */
@@ -149,9 +160,7 @@ export class SlotManager implements SlotService {
     const slot = this.config(name)
     if (slot.served_by !== null && model === undefined) return this.ensureReady(name, signal)
     if (!slot.enabled) throw svcError('slot.config_error', `slot '${name}' is disabled; enable it with \`svc slot edit ${name} --enable\``)
-    if (model === undefined || model === this.status(name).modelId) {
-      return this.#admitted(name, signal, owner => owner.load(signal))
-    }
+    if (model === undefined || model === this.status(name).modelId) return await this.#loadOwn(name, signal)
     await this.swap(name, model, { signal })
     await this.#deps.writer.update(name, { model: { default: model } })
   }
@@ -159,6 +168,8 @@ export class SlotManager implements SlotService {
   async unload (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
     this.#mustHaveEngine(name, 'unloaded')
     if (this.config(name).pinned && !force) throw pinned(name)
+    const set = this.#deps.sets.find(name)
+    if (set !== null) return await set.unload(force)
     await this.#deps.fleet.owner(name).unload(force)
     await this.#deps.fleet.held.stop(name)
     this.#deps.gate.released(name)
@@ -166,7 +177,7 @@ export class SlotManager implements SlotService {
 
   async restart (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<void> {
     this.#mustHaveEngine(name, 'restarted')
-    await this.#admitted(name, signal, owner => owner.restart(false, signal))
+    await this.#restartOwn(name, signal)
   }
 
   /** Puts another model in force without writing it down; the slot keeps it until it is restarted with another. */
@@ -185,9 +196,9 @@ export class SlotManager implements SlotService {
       status: of => this.status(of),
       imageOf: (trial, of) => trial.image(of),
       fetchImage: (of, image, inner) => this.#deps.pulls.fetch(of, image, inner),
-      restart: of => this.#admitted(of, never, owner => owner.restart(false, never)),
-      load: of => this.#admitted(of, never, owner => owner.load(never)),
-      unload: of => this.#deps.fleet.owner(of).unload(false)
+      restart: of => this.#restartOwn(of, never),
+      load: of => this.#loadOwn(of, never),
+      unload: of => this.#deps.sets.find(of)?.unload(false) ?? this.#deps.fleet.owner(of).unload(false)
     }, name, model, signal)
   }
 
@@ -200,7 +211,7 @@ export class SlotManager implements SlotService {
     // also what was just loaded may have been on its way from an older configuration
     const { modelId, configDrift } = this.status(name)
     const isRight = modelId === plans.modelId(name) && !configDrift
-    if (!isRight) await fleet.owner(name).restart(false, signal)
+    if (!isRight) await (this.#deps.sets.find(name)?.restart(signal) ?? fleet.owner(name).restart(false, signal))
     if (!wasUp) return 'loaded'
     return isRight ? 'skipped' : modelId === plans.modelId(name) ? 'reloaded' : 'swapped'
   }
@@ -217,9 +228,11 @@ export class SlotManager implements SlotService {
   async delete (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
     this.#mustHaveFile(name, 'deleted')
     if (this.config(name).pinned && !force) throw pinned(name)
+    const set = this.#deps.sets.find(name)
     // the file first: a crash in between leaves an engine without a slot, which the next start removes
     await this.#deps.writer.delete(name, force)
-    await this.#deps.fleet.drop(name, force)
+    const members = set?.memberNames() ?? [name]
+    await Promise.all(members.map(member => this.#deps.fleet.drop(member, force)))
     this.#throughput.delete(name)
   }
 
@@ -238,12 +251,15 @@ export class SlotManager implements SlotService {
   startsByItself (name: string): boolean { return !this.#notByThemselves.has(name) }
 
   logs (name: string, query: LogQuery, signal: AbortSignal): AsyncGenerator<string> {
+    const set = this.#deps.sets.find(name)
+    if (set !== null) return mergedLogs(set.memberNames().map(member => slotLogs(this.#deps, member, query, signal)))
     const runs = this.#deps.shadows.find(name)?.anchor ?? name
     return slotLogs(this.#deps, runs, query, signal)
   }
 
   keep (name: string, ms: number): void {
-    this.#deps.fleet.keep(this.#deps.shadows.find(name)?.anchor ?? name, ms)
+    const { fleet, sets, shadows } = this.#deps
+    for (const member of sets.find(name)?.memberNames() ?? [shadows.find(name)?.anchor ?? name]) fleet.keep(member, ms)
   }
 
   idleTimeoutMs (name: string): number | null {
@@ -256,10 +272,10 @@ export class SlotManager implements SlotService {
   }
 
   async memoryMb (name: string): Promise<number | null> {
-    const { engineId } = this.status(name)
-    if (engineId === null) return 0
-    const bytes = await this.#deps.memory.read(engineId)
-    return bytes === null ? null : Math.round(bytes / MIB)
+    const { engineId, replicas } = this.status(name)
+    const ids = (replicas ?? [{ engineId }]).flatMap(each => each.engineId ?? [])
+    const sizes = await Promise.all(ids.map(id => this.#deps.memory.read(id)))
+    return sizes.includes(null) ? null : Math.round(sizes.reduce<number>((sum, bytes) => sum + bytes!, 0) / MIB)
   }
 
   async voices (name: string, signal: AbortSignal): Promise<SlotVoices> {
@@ -290,21 +306,13 @@ export class SlotManager implements SlotService {
     return this.#deps.pulls.watch(name, this.#image(name), signal)
   }
 
-  /**
-   * Hands a slot's owner over once the slot may have its GPU. Between the last answer of the arbiter and `work` nothing is
-   * awaited: from there on the arbiter sees what is asked of the slot.
-   */
-  async #admitted<T> (name: string, signal: AbortSignal, work: (owner: SlotOwner) => Promise<T>): Promise<T> {
-    const { fleet, gate } = this.#deps
-    fleet.owner(name)
-    for (let wait = gate.admit(name, signal); wait !== null; wait = gate.admit(name, signal)) await wait
-    try {
-      return await work(fleet.owner(name))
-    } catch (error) {
-      // those waiting for a slot that had to make room for images are told so
-      if (isSvcError(error) && error.code === 'slot.stopped') gate.assertAllows(name)
-      throw error
-    }
+  async #loadOwn (name: string, signal: AbortSignal): Promise<void> {
+    await (this.#deps.sets.find(name)?.load(signal) ?? this.#lending.admitted(name, signal, owner => owner.load(signal)))
+  }
+
+  async #restartOwn (name: string, signal: AbortSignal): Promise<void> {
+    const set = this.#deps.sets.find(name)
+    await (set?.restart(signal) ?? this.#lending.admitted(name, signal, owner => owner.restart(false, signal)))
   }
 
   #mustHaveEngine (name: string, what: string): void {

@@ -20,6 +20,9 @@ interface EditOptions {
   readonly runtime?: string
   readonly profile?: string
   readonly idleTimeout?: number
+  readonly replicas?: number
+  readonly minReplicas?: number
+  readonly maxReplicas?: number
   readonly extraArgs?: string
   readonly env?: Readonly<Record<string, string | null>>
   readonly image?: string
@@ -43,6 +46,11 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
     .option('--profile <profile>', 'profile; none removes it')
     .addOption(new Option('--idle-timeout <seconds>', 'idle seconds before it is unloaded; 0 never')
       .argParser(numberOf(slotConfigSchema.shape.idle_timeout_s)))
+    .addOption(new Option('--replicas <count>', 'engines that are started with the slot').argParser(numberOf(slotConfigSchema.shape.replicas)))
+    .addOption(new Option('--min-replicas <count>', 'engines that stay up without requests')
+      .argParser(numberOf(slotConfigSchema.shape.min_replicas)))
+    .addOption(new Option('--max-replicas <count>', 'most engines while requests wait')
+      .argParser(numberOf(slotConfigSchema.shape.max_replicas)))
     .option('--extra-args <flags>', 'engine flags, quoted as one argument; they win over all others')
     .option('--env <KEY=VALUE>', 'variable for the engine; KEY alone removes it; may be given more than once', collectEnv)
     .addOption(engineOption())
@@ -74,6 +82,9 @@ function patchOf (options: EditOptions, env: object | undefined): object {
     device: hardware === undefined ? undefined : deviceOf(hardware),
     profile: profile === undefined ? undefined : orNone(profile),
     idle_timeout_s: options.idleTimeout,
+    replicas: options.replicas,
+    min_replicas: options.minReplicas,
+    max_replicas: options.maxReplicas,
     options: options.option,
     image: image === undefined ? undefined : orNone(image),
     enabled: options.enable === true ? true : options.disable === true ? false : undefined,

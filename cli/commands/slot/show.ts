@@ -64,12 +64,18 @@ function livePairs (record: SlotRecord): Array<readonly [string, string | null]>
     ['model', modelOf(record) || 'none'],
     ['port', record.port == null ? null : String(record.port)],
     ...Object.entries(record.ports).map(([name, port]) => [`port ${name}`, String(port)] as const),
+    ...record.replicas.map(each => [`replica ${each.index}`, replicaText(each)] as const),
     ['url', record.url ?? null],
     ['runs', record.actual_image ?? null],
     ['memory', record.mem_mb == null || record.mem_mb === 0 ? null : `${record.mem_mb} MiB`],
     ['speed', metrics?.toks == null || metrics.toks === 0 ? null : `${metrics.toks.toFixed(1)} tokens/s`],
     ['requests', metadata.in_flight + metadata.waiting === 0 ? null : `${metadata.in_flight} running, ${metadata.waiting} waiting`]
   ]
+}
+
+function replicaText ({ state, port, in_flight: running, error }: SlotRecord['replicas'][number]): string {
+  const parts = [state, ...port == null ? [] : [`port ${port}`], ...running === 0 ? [] : [`${running} running`], ...error == null ? [] : [error]]
+  return harmless(parts.join(', '))
 }
 
 function argsOf ({ llamacpp_args: args }: SlotRecord): string | null {

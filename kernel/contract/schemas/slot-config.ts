@@ -14,6 +14,11 @@ export const MAX_CONTEXT_SIZE = 1_000_000_000
 
 export const speechFormats = ['mp3', 'wav', 'opus', 'flac', 'pcm'] as const
 
+/** More than one gateway has the ports or a person the patience for. */
+export const MAX_REPLICAS = 64
+
+const replicaCountSchema = z.int().max(MAX_REPLICAS)
+
 const extraArgsSchema = z.union([z.string(), z.array(z.string()).max(MAX_LIST_ENTRIES)], { error: 'must be a string or a list of strings' })
 
 export const slotModelSchema = z.strictObject({
@@ -81,6 +86,18 @@ export const slotConfigSchema = z.strictObject({
     .meta({ description: 'Chat template id; unset or auto takes the one in the model file' }),
   vision: z.boolean().default(true).meta({ description: 'Load the projector of the model when it has one' }),
   workers: z.int().min(1).max(1024).default(1).meta({ description: 'Requests that the engine works on in parallel' }),
+  replicas: replicaCountSchema.min(1).default(1)
+    .meta({ description: 'Engines of the slot that are started when it is loaded; its requests are divided among them' }),
+  min_replicas: replicaCountSchema.min(0).default(0)
+    .meta({ description: 'Engines that stay up without requests, and are started again after a crash, once the slot has been loaded' }),
+  max_replicas: replicaCountSchema.min(1).nullable().default(null)
+    .meta({ description: 'Most engines while requests wait in line; unset is `replicas`' }),
+  scale_up_wait_s: z.number().min(0).max(3_600).default(2)
+    .meta({ description: 'Seconds that a request has waited before another engine is started for the line' }),
+  scale_down_wait_s: z.int().min(1).max(86_400).default(300)
+    .meta({ description: 'Seconds that an engine beyond `replicas` was not needed before it goes' }),
+  replica_gpus: z.array(z.int().min(0).max(1023)).max(MAX_REPLICAS).default([])
+    .meta({ description: 'GPU of each engine in turn, counted as `gpu_index` does and in its place; [0, 1] puts every second one on the second GPU' }),
   idle_timeout_s: z.int().min(0).max(31_536_000).nullable().default(null)
     .meta({ description: 'Seconds without a request before the slot is unloaded; 0 never; unset takes the global value' }),
   default_voice: z.string().min(1).nullable().default(null).meta({ description: 'Voice for speech requests that name none' }),

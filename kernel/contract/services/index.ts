@@ -46,7 +46,7 @@ export { launchNeeds } from './slots/slot-outlook.js'
 export type { LaunchDifference, LaunchTrouble, ProfileOutlook, ResolvedArgv, SlotOutlook } from './slots/slot-outlook.js'
 export { pullStates } from './slots/slot-status.js'
 export type {
-  HeldEngine, ImagePullStatus, LogQuery, PullState, SlotFailure, SlotMetrics, SlotStatus, SlotVoices, UnreadSlot
+  HeldEngine, ImagePullStatus, LogQuery, PullState, ReplicaStatus, SlotFailure, SlotMetrics, SlotStatus, SlotVoices, UnreadSlot
 } from './slots/slot-status.js'
 export { convergences } from './slots/slots.js'
 export type { Convergence, SlotLease, SlotService } from './slots/slots.js'

@@ -41,7 +41,7 @@ export class SlotTrips {
     const plan = planSlotCall(this.#deps, prepared, slot, modelId)
     const { surface, input } = plan
     if (view?.isTrue('stream') === true) sink.hold(clock, holdTimes())
-    const lease = slots.tryAcquire(slot, surface.light)
+    const lease = slots.tryAcquire(slot, surface.light, view)
     if (lease !== null) {
       prepared.sent = true
       prepared.giveUp = callSlot(this.#deps, input(lease, prepared), sink, settle, () => this.#inLine(prepared, slot, plan, true))
@@ -85,7 +85,7 @@ export class SlotTrips {
       shared: !back && !isServing(slots.status(slot).state),
       acquire: async (signal, again) => {
         if (back || again) assertNotStopped(slots.status(slot))
-        return await slots.acquire(slot, signal, surface.light, prepared.priority)
+        return await slots.acquire(slot, signal, surface.light, prepared.priority, prepared.view)
       },
       send: (lease, fanOut, settled, unsent) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled, unsent)
     }, prepared.sink, {

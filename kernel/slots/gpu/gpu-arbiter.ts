@@ -14,7 +14,7 @@ import { GpuSides } from './gpu-sides.js'
 import { ImageActivity } from './image-activity.js'
 
 export interface GpuArbiterDeps {
-  readonly config: ConfigService
+  readonly config: Pick<ConfigService, 'snapshot'>
   readonly clock: Clock
   readonly events: EventBus
   readonly log: Logger

@@ -10,7 +10,7 @@ import type { SlotStateFiles } from './kept/slot-state-file.js'
 
 /** What the owners of slots work with. */
 export interface FleetDeps {
-  readonly config: ConfigService
+  readonly config: Pick<ConfigService, 'snapshot' | 'withoutSecrets'>
   readonly plans: SlotPlans
   readonly models: Pick<ModelRegistry, 'isUnread'>
   readonly runtime: ContainerRuntime

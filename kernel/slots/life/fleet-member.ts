@@ -1,5 +1,6 @@
 import type { SlotStatus } from '../../contract/index.js'
 import { isLive } from '../schedule/leases.js'
+import type { ScheduledSlot } from '../schedule/scheduled-slot.js'
 import type { SlotEngine } from './slot-engine.js'
 import type { SlotOwner } from './slot-owner.js'
 import type { SlotPlans } from '../plan/slot-plans.js'
@@ -13,6 +14,8 @@ export interface Member {
   readonly feed: SnapshotFeed<SlotStatus>
   unwatchExit: () => void
 }
+
+export type MemberListener = (core: ScheduledSlot, before: ScheduledSlot) => void
 
 /** Names of the providers that the engines which run were started with. */
 export function providersOf (members: readonly Member[], plans: Pick<SlotPlans, 'slot'>): ReadonlySet<string> {

@@ -7,6 +7,7 @@ import type { EnginePorts } from '../plan/launch/engine-ports.js'
 import type { PreparedLaunch } from '../plan/launch/prepared-launch.js'
 import { launchDifferences, renderedLaunch, type RenderedLaunch } from '../plan/launch/rendered-launch.js'
 import { idleTimeoutMs, SOFT_IDLE_MS } from '../schedule/idle-policy.js'
+import { mostReplicas } from '../schedule/replica-names.js'
 import type { Engine } from '../schedule/scheduled-slot.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { lookAgain } from './watch/health.js'
@@ -126,7 +127,14 @@ export class SlotEngine implements SlotActions {
 
   softIdleMs (): number { return SOFT_IDLE_MS }
 
+  /** When replicas go is decided for all of a slot's. */
   idleTimeoutMs (): number | null {
+    const slot = this.#deps.config.snapshot.slots.get(this.#name)
+    return slot === undefined || mostReplicas(slot) > 1 ? null : this.idleMs()
+  }
+
+  /** How long it stays without requests, in milliseconds; null is for ever. */
+  idleMs (): number | null {
     const { config: { snapshot }, plans } = this.#deps
     const slot = snapshot.slots.get(this.#name)
     if (slot === undefined) return null

@@ -3,7 +3,7 @@ import { LABEL_DAEMON, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from 
 import { WallTime } from '../../state/wall-time.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './watch/exit-hub.js'
-import { portNames, providersOf, type Member } from './fleet-member.js'
+import { portNames, providersOf, type Member, type MemberListener } from './fleet-member.js'
 import { isLive } from '../schedule/leases.js'
 import { LeavingSlots } from './leaving-slots.js'
 import { Launcher, launchBudgets } from './launcher.js'
@@ -17,6 +17,7 @@ import { HeldEngines, unreadFile } from './held-engines.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
 import { isJournalled, SlotJournal, swapIn } from './kept/slot-journal.js'
+import { isFurtherReplica, mostReplicas } from '../schedule/replica-names.js'
 import { SlotEngine, type SlotEngineDeps } from './slot-engine.js'
 import { SlotOwner } from './slot-owner.js'
 import { slotStatus } from './slot-status.js'
@@ -38,6 +39,7 @@ export class SlotFleet {
   readonly #wall: WallTime
   readonly #engineDeps: SlotEngineDeps
   readonly #journal: SlotJournal
+  readonly #listeners = new Map<string, MemberListener>()
 
   constructor (deps: FleetDeps) {
     this.#deps = deps
@@ -76,7 +78,7 @@ export class SlotFleet {
   }
 
   idleTimeoutMs (name: string): number | null {
-    return this.#member(name).engine.idleTimeoutMs()
+    return this.#member(name).engine.idleMs()
   }
 
   /** Null when there is no such slot. */
@@ -87,6 +89,12 @@ export class SlotFleet {
   /** What a slot was when its engine was started; null when it has none. */
   launchedAs (name: string): PlacedSlot | null {
     return this.#members.get(name)?.engine.launched?.placed ?? null
+  }
+
+  /** Told of every change of a slot's core, in the middle of it: the listener must not call the owner. One for each name. */
+  listen (name: string, listener: MemberListener): () => void {
+    this.#listeners.set(name, listener)
+    return () => { if (this.#listeners.get(name) === listener) this.#listeners.delete(name) }
   }
 
   feed (name: string): SnapshotFeed<SlotStatus> {
@@ -231,7 +239,7 @@ export class SlotFleet {
   #join (name: string, state: SlotStateFile | null): void {
     if (this.#members.has(name)) return
     const { clock, plans } = this.#deps
-    if (state !== null) plans.swaps.put(name, swapIn(state))
+    if (state !== null && !isFurtherReplica(name)) plans.swaps.put(name, swapIn(state))
     const free = this.#leaving.goneOf(name)
     const engine = new SlotEngine(name, this.#engineDeps, free, (core, before) => this.#changed(member, core, before))
     const owner = new SlotOwner(name, clock, engine, {
@@ -253,7 +261,7 @@ export class SlotFleet {
     const member = this.#members.get(name)
     if (member === undefined) return Promise.resolve()
     this.#members.delete(name)
-    this.#deps.plans.swaps.drop(name)
+    if (!isFurtherReplica(name)) this.#deps.plans.swaps.drop(name)
     this.ports.forget(name)
     this.#deps.changed(name)
     return this.#leaving.take(member, force)
@@ -266,9 +274,11 @@ export class SlotFleet {
       this.#watchExit(member, core.engine)
     }
     if (member.feed.size > 0) member.feed.publish(this.#statusOf(member))
+    if (this.#listeners.size > 0) this.#listeners.get(member.name)?.(core, before)
     if (!isJournalled(core, before)) return
     const status = this.#statusOf(member)
-    this.#journal.announce(status, core, before)
+    const slot = this.#deps.config.snapshot.slots.get(member.name)
+    this.#journal.announce(status, core, before, slot !== undefined && mostReplicas(slot) > 1)
     // the name of one that has left may be another's by now
     if (this.#members.get(member.name) !== member) return
     this.#journal.note(status, core, this.#deps.plans.swaps.of(member.name))

@@ -13,6 +13,7 @@ import { Departures } from './departures.js'
 import { IdleTimer } from './idle-timer.js'
 import { Loans } from './loans.js'
 import { SlotWaiters } from './slot-waiters.js'
+import { replicaPlace } from '../schedule/replica-names.js'
 import { decide } from '../schedule/slot-scheduler.js'
 import { isServing } from '../schedule/slot-machine.js'
 import type { InLine } from '../schedule/waiting-line.js'
@@ -30,6 +31,8 @@ export interface AcquireTerms {
  */
 export class SlotOwner {
   readonly name: string
+  /** Whose engine it is: of replicas, the slot. */
+  readonly #slot: string
   #core: ScheduledSlot
   readonly #actions: SlotActions
   readonly #clock: Clock
@@ -51,6 +54,7 @@ export class SlotOwner {
 
   constructor (name: string, clock: Clock, actions: SlotActions, initial?: Partial<ScheduledSlot>) {
     this.name = name
+    this.#slot = replicaPlace(name).slot
     this.#departures = new Departures(name)
     this.#clock = clock
     this.#actions = actions
@@ -189,7 +193,7 @@ export class SlotOwner {
   #lease (light: boolean): SlotLease {
     const { generation, engine } = this.#core
     const facts = {
-      slot: this.name,
+      slot: this.#slot,
       provider: this.#actions.provider(),
       address: engine!.address,
       modelId: this.#actions.modelId(),

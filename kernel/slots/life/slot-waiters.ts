@@ -17,6 +17,9 @@ export class SlotWaiters {
     this.#left = left
   }
 
+  /** As `WaitingLine.oldest`. */
+  oldest (): number | null { return this.#line.oldest() }
+
   /**
    * Rejects with the reason of the signal, or with the refusal.
    * @param value made at the moment it is let in

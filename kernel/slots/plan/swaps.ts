@@ -1,3 +1,5 @@
+import { replicaPlace } from '../schedule/replica-names.js'
+
 /** A model and profile in force in place of those that the slot's file names. */
 export interface Swap {
   readonly model: string
@@ -7,12 +9,15 @@ export interface Swap {
   readonly contextSize: number | null
 }
 
-/** The swaps in force, by slot. They are not written to the slots' files: state files carry them over a restart. */
+/**
+ * The swaps in force, by slot; its replicas share one. They are not written to the slots' files: state files carry them
+ * over a restart.
+ */
 export class Swaps {
   readonly #inForce = new Map<string, Swap>()
 
   of (slot: string): Swap | null {
-    return this.#inForce.get(slot) ?? null
+    return this.#inForce.get(replicaPlace(slot).slot) ?? null
   }
 
   /** @param swap null is what the file names */

@@ -1,3 +1,5 @@
+import type { NamedSlotConfig } from '../../contract/index.js'
+
 /** Stands between a slot's name and the number of its replica. No slot's name may hold it. */
 const MARK = '.'
 
@@ -21,4 +23,9 @@ export function replicaPlace (name: string): ReplicaPlace {
 /** Whether it is the name of a further replica, which only the fleet knows. */
 export function isFurtherReplica (name: string): boolean {
   return name.includes(MARK)
+}
+
+/** Most engines that a slot may have at a time. */
+export function mostReplicas (slot: Pick<NamedSlotConfig, 'replicas' | 'max_replicas' | 'served_by'>): number {
+  return slot.served_by === null ? Math.max(slot.replicas, slot.max_replicas ?? 1) : 1
 }

@@ -1,4 +1,5 @@
 import { SvcError, svcError, type EngineProvider, type SvcErrorOptions } from '../../contract/index.js'
+import { replicaPlace } from './replica-names.js'
 import type { Refusal, SlotEffect } from './scheduled-slot.js'
 
 export function slotNotFound (name: string): SvcError {
@@ -21,7 +22,10 @@ export function unservedError (
   return new SvcError(kind.code, kind.status, message, { heals: kind.heals === true, ...options })
 }
 
-/** The refusal of a waiter in the words of the error table. */
+/**
+ * The refusal of a waiter in the words of the error table.
+ * @param slot the slot, or one of its replicas
+ */
 export function refusalError (slot: string, refusal: Refusal): SvcError {
   const failed = refusal.code === 'slot.load_failed' || refusal.code === 'model.not_found'
   // a reason that begins with the slot is a sentence already
@@ -29,7 +33,7 @@ export function refusalError (slot: string, refusal: Refusal): SvcError {
   return svcError(refusal.code, `${lead}${refusal.message}`, {
     ...(refusal.code === 'model.not_found' ? { param: 'model' } : {}),
     details: {
-      slot,
+      slot: replicaPlace(slot).slot,
       reason: refusal.cause,
       ...(refusal.retryAfterS === null ? {} : { retry_after_s: refusal.retryAfterS }),
       ...(refusal.logTail.length === 0 ? {} : { log_tail: refusal.logTail })
@@ -39,6 +43,7 @@ export function refusalError (slot: string, refusal: Refusal): SvcError {
 
 /** What a request hears whose engine is taken away while it runs. */
 export function revokedError (slot: string, why: Extract<SlotEffect, { type: 'revoke' }>['why'], message: string): SvcError {
-  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot '${slot}' broke off: ${message}`, { details: { slot } })
-  return svcError('slot.stopped', `slot '${slot}' was ${why} while the request ran`, { details: { slot, reason: why, retry_after_s: 1 } })
+  const details = { slot: replicaPlace(slot).slot }
+  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot '${slot}' broke off: ${message}`, { details })
+  return svcError('slot.stopped', `slot '${slot}' was ${why} while the request ran`, { details: { ...details, reason: why, retry_after_s: 1 } })
 }

@@ -37,7 +37,7 @@ export function asleep ({ state }: ScheduledSlot): Refusal {
   return { code: 'slot.stopped', message: `is ${state}`, retryAfterS: null, cause: ASLEEP, logTail: [] }
 }
 
-export function queueFull ({ waitingWorkers, waitingLeases }: ScheduledSlot): Refusal {
+export function queueFull ({ waitingWorkers, waitingLeases }: Pick<ScheduledSlot, 'waitingWorkers' | 'waitingLeases'>): Refusal {
   return {
     code: 'slot.queue_full',
     message: `has ${waitingWorkers + waitingLeases} requests waiting and takes no more for now; ask again later`,

@@ -49,6 +49,14 @@ export class WaitingLine<W extends InLine> {
     return low.since + LOW_WAITS_MS <= normal.since ? low : normal
   }
 
+  /** When the one came that has waited longest for a worker; null when none does. */
+  oldest (): number | null {
+    const [normal] = this.#normal
+    const [low] = this.#low
+    if (normal === undefined || low === undefined) return (normal ?? low)?.since ?? null
+    return Math.min(normal.since, low.since)
+  }
+
   #of ({ wants, low }: W): Set<W> {
     if (wants !== 'worker') return this.#others
     return low ? this.#low : this.#normal

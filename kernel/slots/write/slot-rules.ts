@@ -7,6 +7,7 @@ import { invalid } from '../../config/check/shape-check.js'
 import { typeMisfit } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import { checkAnchors } from './anchor-rules.js'
+import { checkReplicas } from './replica-rules.js'
 import { checkRuntime } from './runtime-rules.js'
 import { extraArgsWords, profileWords, serverEnv } from '../plan/argv/flag-texts.js'
 import { profileMisfit } from '../plan/profile/profile-fit.js'
@@ -129,6 +130,7 @@ function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { providers, 
 
 /** Rules that need no other slot. */
 function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Report): void {
+  checkReplicas(slot, context, report)
   const provider = context.providers.get(slot.provider)
   if (provider === undefined) return
   if (!provider.slotTypes.includes(slot.type)) {

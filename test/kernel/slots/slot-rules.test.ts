@@ -48,6 +48,24 @@ function setOf (slots: Readonly<Record<string, SlotConfigInput>>): NamedSlotConf
 
 const rulesOf = (problems: readonly SlotProblem[]): string[] => problems.map(({ slot, rule, code }) => `${slot} ${rule} ${code}`)
 
+t.test('what a slot of several engines cannot be is refused by name, with the key and the way out', async t => {
+  const cases: Array<[slot: SlotConfigInput, param: string | null, says: RegExp]> = [
+    [{ replicas: 2 }, null, /^/],
+    [{ replicas: 2, min_replicas: 1, max_replicas: 4 }, null, /^/],
+    [{ replicas: 3, max_replicas: 2 }, 'max_replicas', /3 replicas and `max_replicas` allows 2/],
+    [{ min_replicas: 2 }, 'min_replicas', /keeps 2 replicas up and may have 1/],
+    [{ max_replicas: 2, port: 8100 }, 'port', /leave `port` out/],
+    [{ max_replicas: 2, type: 'image' }, 'replicas', /an image slot has one engine/],
+    [{ max_replicas: 2, provider: 'greedy' }, 'replicas', /have their device for themselves/],
+    [{ max_replicas: 2, type: 'embedding', served_by: 'b' }, 'replicas', /has no replicas of its own/]
+  ]
+  for (const [slot, param, says] of cases) {
+    const found = checkSlotSet(setOf({ a: slot, b: {} }), contextOf()).filter(({ rule }) => rule === 'replicas')
+    if (param === null) t.strictSame(found, [])
+    else t.match(found, [{ slot: 'a', code: 'slot.config_error', param, message: says }])
+  }
+})
+
 t.test('rules between slots and inside one', async t => {
   const npu: SlotConfigInput = { device: 'npu', provider: 'trio' }
   const cases: Array<[name: string, slots: Readonly<Record<string, SlotConfigInput>>, problems: string[]]> = [

@@ -5,7 +5,8 @@ import type { ConfigDraft } from '../config/config-draft.js'
 import type { LaunchTrouble } from './slot-outlook.js'
 
 export const slotRules = [
-  'capacity', 'anchor', 'port', 'default', 'exclusivity', 'provider', 'model', 'args', 'options', 'runtime', 'profile', 'fit'
+  'capacity', 'anchor', 'replicas', 'port', 'default', 'exclusivity', 'provider', 'model', 'args', 'options', 'runtime', 'profile',
+  'fit'
 ] as const
 export type SlotRule = typeof slotRules[number]
 

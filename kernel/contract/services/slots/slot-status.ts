@@ -18,6 +18,16 @@ export interface SlotFailure {
   readonly logTail: readonly string[]
 }
 
+/** One engine of a slot that may have several. Times in epoch milliseconds. */
+export interface ReplicaStatus extends Pick<
+  SlotStatus, 'state' | 'since' | 'message' | 'port' | 'address' | 'engineId' | 'engineName' | 'inFlight'
+> {
+  /** From 1. */
+  readonly index: number
+  /** Why it is in `error`. */
+  readonly error: string | null
+}
+
 /** A slot at one moment, as its owner knows it. Times in epoch milliseconds. */
 export interface SlotStatus {
   readonly name: string
@@ -53,6 +63,8 @@ export interface SlotStatus {
   readonly failure: SlotFailure | null
   /** 0 to 1 while an image is fetched or a model is loaded, as far as it is known. */
   readonly progress: number | null
+  /** All engines that the slot may have, in order; absent where that is one. The rest is said of them together. */
+  readonly replicas?: readonly ReplicaStatus[]
 }
 
 /** An engine of an earlier run that is left running because a file that says what its slot should run cannot be read. */

@@ -1,5 +1,6 @@
 import type { Clock, EventBus, Logger, SlotStatus } from '../../../contract/index.js'
 import type { ScheduledSlot } from '../../schedule/scheduled-slot.js'
+import { replicaPlace } from '../../schedule/replica-names.js'
 import { isLoading, isServing } from '../../schedule/slot-machine.js'
 import type { Swap } from '../../plan/swaps.js'
 import type { SlotStateFile, SlotStateFiles } from './slot-state-file.js'
@@ -27,11 +28,14 @@ export class SlotJournal {
     this.#deps = deps
   }
 
-  announce ({ name, modelId, adopted }: SlotStatus, core: ScheduledSlot, before: ScheduledSlot): void {
+  /** @param isReplica one of several of its slot, whose own state is told by those who know all of them */
+  announce ({ name, modelId, adopted }: SlotStatus, core: ScheduledSlot, before: ScheduledSlot, isReplica: boolean): void {
     const { events, log } = this.#deps
     const message = `${name}: ${before.state} -> ${core.state}`
+    const { slot, index } = replicaPlace(name)
     const data = {
-      slot: name,
+      slot,
+      ...(isReplica ? { replica: index } : {}),
       from: before.state,
       to: core.state,
       ...(core.message === '' ? {} : { message: core.message }),
@@ -40,7 +44,8 @@ export class SlotJournal {
       model_id: modelId
     }
     const failed = core.state === 'error'
-    events.emit({ type: 'slot.state', severity: failed ? 'error' : 'info', source: `slot:${name}`, message, data })
+    const type = isReplica ? 'slot.replica' : 'slot.state'
+    events.emit({ type, severity: failed ? 'error' : 'info', source: `slot:${slot}`, message, data })
     const tookS = this.#loadTime(name, core, before)
     const line = stateLine(name, modelId, core, adopted ? null : tookS)
     const fields = tookS === null ? data : { ...data, took_s: tookS }

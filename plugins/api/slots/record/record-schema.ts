@@ -55,6 +55,16 @@ const metadataSchema = z.strictObject({
     .meta({ description: 'What is wrong in the slot file; its last good content is in force' })
 }).meta({ title: 'SlotMetadata' })
 
+const replicaSchema = z.strictObject({
+  index: z.int().meta({ description: 'From 1' }),
+  state: slotStateSchema,
+  since: z.number().meta({ description: 'When the state was entered, epoch seconds' }),
+  port: z.int().nullable(),
+  engine: z.string().nullable().meta({ description: 'What the container engine, or the list of processes, calls it' }),
+  in_flight: z.int(),
+  error: z.string().nullable()
+}).meta({ title: 'SlotReplica' })
+
 /** A real slot. Times in epoch seconds, memory in MiB, context in tokens. */
 export const slotRecordSchema = z.strictObject({
   name: z.string(),
@@ -83,6 +93,9 @@ export const slotRecordSchema = z.strictObject({
   rope_freq_base: z.number(),
   idle_timeout_s: z.int().nullable().meta({ description: 'The slot\'s own; null takes the global value' }),
   workers: z.int(),
+  replicas: z.array(replicaSchema).optional()
+    .meta({ description: 'The engines of a slot that may have several; what the record says else is about all of them' }),
+  replicas_ready: z.int().optional().meta({ description: 'How many of them take requests' }),
   llamacpp_args: z.union([z.string(), z.array(z.string())]).nullable().meta({ description: 'Mirrors [server] extra_args' }),
   enable_thinking: z.boolean().nullable(),
   mtp: z.boolean().nullable(),

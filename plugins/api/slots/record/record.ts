@@ -64,6 +64,7 @@ export function slotRecord (facts: SlotFacts): SlotRecord {
     rope_freq_base: config.model.rope_freq_base,
     idle_timeout_s: config.idle_timeout_s,
     workers: config.workers,
+    ...replicasOf(status),
     llamacpp_args: config.server.extra_args.length === 0 ? null : config.server.extra_args,
     enable_thinking: config.enable_thinking,
     mtp: config.mtp,
@@ -85,6 +86,15 @@ export function slotRecord (facts: SlotFacts): SlotRecord {
     },
     metadata: metadataOf(facts),
     last_used_at: seconds(status.lastUsedAt)
+  }
+}
+
+function replicasOf ({ replicas }: SlotStatus): Pick<SlotRecord, 'replicas' | 'replicas_ready'> {
+  if (replicas === undefined) return {}
+  return {
+    replicas: replicas.map(({ index, state, since, port, engineName, inFlight, error }) =>
+      ({ index, state, since: since / 1000, port, engine: engineName, in_flight: inFlight, error })),
+    replicas_ready: replicas.filter(({ state }) => isUp(state)).length
   }
 }
 

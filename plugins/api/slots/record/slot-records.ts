@@ -170,10 +170,10 @@ export class SlotRecords {
 
 /** All that a record is made of, one level down: what lies deeper is made anew only when it changes. */
 function partsOf (facts: SlotFacts): unknown[] {
-  const { status: { ports, failure, ...status }, outlook, metrics, anchor, diagnostics, ...others } = facts
+  const { status: { ports, failure, replicas = [], ...status }, outlook, metrics, anchor, diagnostics, ...others } = facts
   const parts: unknown[] = [outlook === null, anchor === null, failure === null, Object.keys(ports).join(), ...diagnostics]
   // what is made anew at every look is compared by what is in it
-  for (const made of [others, status, ports, failure, outlook, metrics, anchor]) {
+  for (const made of [others, status, ports, failure, outlook, metrics, anchor, ...replicas]) {
     if (made !== null) for (const key in made) parts.push((made as Record<string, unknown>)[key])
   }
   return parts

@@ -1,0 +1,134 @@
+import type { Clock, NamedSlotConfig, SlotGate, SlotLease, SlotStatus } from '../../contract/index.js'
+import type { MemberListener } from '../life/fleet-member.js'
+import type { SlotFleet } from '../life/slot-fleet.js'
+import type { SlotOwner } from '../life/slot-owner.js'
+import { canLend, canServe, usedAt } from '../schedule/leases.js'
+import { mostReplicas, replicaName } from '../schedule/replica-names.js'
+import type { ScheduledSlot, Wants } from '../schedule/scheduled-slot.js'
+import { chooseReplica, type FreeReplica } from './choose-replica.js'
+import { prefixKeys, PrefixPlaces, type PrefixSource } from './prefix-places.js'
+import type { Replica, ReplicaStage } from './replica-plan.js'
+
+export interface ReplicaMembersDeps {
+  readonly fleet: Pick<SlotFleet, 'core' | 'owner' | 'status' | 'listen' | 'idleTimeoutMs' | 'held'>
+  readonly gate: Pick<SlotGate, 'admit' | 'lends' | 'released'>
+  readonly clock: Clock
+}
+
+export interface ReplicaMember {
+  readonly index: number
+  /** In the fleet. */
+  readonly name: string
+}
+
+/** Of one whose failure does not heal by itself: when it is looked at again without being asked for. */
+const LOOK_AGAIN_MS = 60_000
+
+/** The replicas of a slot in the fleet: what each of them is at the moment, and leases of the one that suits. */
+export class ReplicaMembers {
+  readonly #deps: ReplicaMembersDeps
+  readonly #places = new PrefixPlaces()
+  /** They get no further request. */
+  readonly retiring = new Set<number>()
+  /** They were told to come up, and perhaps wait for their device. */
+  readonly #starting = new Set<number>()
+  /** When the last start failed. */
+  readonly #failedAt = new Map<number, number>()
+  #all: readonly ReplicaMember[] = []
+  #deaf: ReadonlyArray<() => void> = []
+
+  constructor (deps: ReplicaMembersDeps) {
+    this.#deps = deps
+  }
+
+  get all (): readonly ReplicaMember[] { return this.#all }
+
+  /** @param changed told in the middle of a member's change: it must not call an owner */
+  follow (slot: NamedSlotConfig, changed: MemberListener): void {
+    this.unfollow()
+    this.#failedAt.clear()
+    this.#all = Array.from({ length: mostReplicas(slot) }, (_, i) => ({ index: i + 1, name: replicaName(slot.name, i + 1) }))
+    this.#deaf = this.#all.map(({ index, name }) => this.#deps.fleet.listen(name, (core, before) => {
+      if (core.engine === null && before.engine !== null) this.#places.forget(index)
+      changed(core, before)
+    }))
+  }
+
+  unfollow (): void {
+    for (const unlisten of this.#deaf) unlisten()
+  }
+
+  at (index: number): ReplicaMember | undefined { return this.#all[index - 1] }
+
+  statuses (): readonly SlotStatus[] {
+    const { fleet } = this.#deps
+    return this.#all.flatMap(({ name }) => fleet.core(name) === null ? [] : fleet.status(name))
+  }
+
+  states (): readonly Replica[] {
+    return this.#all.flatMap(({ index, name }) => {
+      const core = this.#deps.fleet.core(name)
+      return core === null ? [] : this.#stateOf(index, core)
+    })
+  }
+
+  isFree (wants: Wants): boolean { return this.#free(wants).length > 0 }
+
+  /** A lease of a replica that is free at this moment, else null. */
+  lend (light: boolean, source: PrefixSource | null): SlotLease | null {
+    const free = this.#free(light ? 'lease' : 'worker')
+    if (free.length === 0) return null
+    const keys = light || source === null ? [] : prefixKeys(source)
+    const { index, name } = chooseReplica(free, this.#places.find(keys))!
+    this.#places.note(keys, index)
+    return this.#deps.fleet.owner(name).tryAcquire(light)
+  }
+
+  /** Resolves when it is up. Rejects as its owner does, and when it may not have its device. */
+  async bringUp (member: ReplicaMember, signal: AbortSignal): Promise<void> {
+    const { index } = member
+    this.#starting.add(index)
+    try {
+      await this.admitted(member, signal, owner => owner.ensureReady(signal))
+      this.#failedAt.delete(index)
+    } catch (error) {
+      this.#failedAt.set(index, this.#deps.clock.monotonic())
+      throw error
+    } finally {
+      this.#starting.delete(index)
+    }
+  }
+
+  /** As `SlotManager` does it for slots: between the last answer and `work` nothing is awaited. */
+  async admitted<T> ({ name }: ReplicaMember, signal: AbortSignal, work: (owner: SlotOwner) => Promise<T>): Promise<T> {
+    const { fleet, gate } = this.#deps
+    for (let wait = gate.admit(name, signal); wait !== null; wait = gate.admit(name, signal)) await wait
+    return await work(fleet.owner(name))
+  }
+
+  #free (wants: Wants): Array<ReplicaMember & FreeReplica> {
+    const { fleet, gate } = this.#deps
+    return this.#all.flatMap(member => {
+      const core = fleet.core(member.name)
+      const isFree = core !== null && canLend(core, wants) && !this.retiring.has(member.index) && gate.lends(member.name)
+      return isFree ? [{ ...member, inFlight: core.inFlight }] : []
+    })
+  }
+
+  #stateOf (index: number, core: ScheduledSlot): Replica {
+    const [stage, retryAt] = [this.#stage(index, core), this.#retryAt(index, core)]
+    return { index, stage, retryAt, inFlight: core.inFlight, workers: core.engine?.workers ?? null, usedAt: usedAt(core) }
+  }
+
+  #stage (index: number, core: ScheduledSlot): ReplicaStage {
+    if (canServe(core)) return this.retiring.has(index) ? 'retiring' : 'up'
+    if (core.wanted || (core.op === 'launch' && !core.aborting) || this.#starting.has(index)) return 'coming'
+    if (core.state === 'error' || (core.state === 'offline' && this.#failedAt.has(index))) return 'failed'
+    return core.state === 'offline' ? 'down' : 'leaving'
+  }
+
+  #retryAt (index: number, { state, failure, since }: ScheduledSlot): number {
+    if (state === 'error' && failure?.kind === 'heals') return failure.retryAt
+    return Math.max(since, this.#failedAt.get(index) ?? -Infinity) + LOOK_AGAIN_MS
+  }
+}

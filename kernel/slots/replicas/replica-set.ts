@@ -1,0 +1,315 @@
+import {
+  messageOf, svcError, type EventBus, type Logger, type NamedSlotConfig, type SlotLease, type SlotStatus, type SvcError,
+  type Timer
+} from '../../contract/index.js'
+import { SnapshotFeed } from '../../async/snapshot-feed.js'
+import { mostReplicas } from '../schedule/replica-names.js'
+import type { ScheduledSlot } from '../schedule/scheduled-slot.js'
+import { refusalError } from '../schedule/slot-errors.js'
+import { isServing } from '../schedule/slot-machine.js'
+import { queueFull } from '../schedule/slot-refusals.js'
+import { DemandPeak } from './demand-peak.js'
+import type { PrefixSource } from './prefix-places.js'
+import { ReplicaLine } from './replica-line.js'
+import { ReplicaMembers, type ReplicaMember, type ReplicaMembersDeps } from './replica-members.js'
+import { planReplicas, type ReplicaAction, type ReplicaPlan, type ReplicaTerms } from './replica-plan.js'
+import { statusOfReplicas } from './replica-status.js'
+
+export interface ReplicaSetDeps extends ReplicaMembersDeps {
+  readonly events: EventBus
+  readonly log: Logger
+  /** How many may wait for a lease. */
+  readonly queueBound: () => number
+}
+
+/** A request that asks for a lease. */
+export interface ReplicaTurn {
+  /** Needs no worker. */
+  readonly light: boolean
+  /** Of the low class. */
+  readonly low: boolean
+  /** What it asks, for the replica that has its beginning cached. */
+  readonly source: PrefixSource | null
+}
+
+/**
+ * The engines of a slot that may have several: one line for all of them, whose first goes to the replica that is free
+ * next; and how many there are, as `planReplicas` has it. Each of them is a member of the fleet, with an owner that does
+ * what owners do. Everything it starts ends in `end`.
+ */
+export class ReplicaSet {
+  readonly name: string
+  readonly feed = new SnapshotFeed<SlotStatus>()
+  readonly #deps: ReplicaSetDeps
+  readonly #members: ReplicaMembers
+  readonly #line: ReplicaLine
+  readonly #peak = new DemandPeak()
+  #slot: NamedSlotConfig
+  /** Something has asked for the slot since it was unloaded. */
+  #awake = false
+  /** Ends what was begun for the slot's sake when it is unloaded. */
+  #round = new AbortController()
+  #ended: SvcError | null = null
+  #timer: Timer | null = null
+  #isToLook = false
+  /** Requests at work. */
+  #inFlight = 0
+  /** Those and the ones in line, when they were counted last. */
+  #demand = 0
+  #state: SlotStatus['state'] = 'offline'
+
+  constructor (slot: NamedSlotConfig, deps: ReplicaSetDeps) {
+    this.name = slot.name
+    this.#slot = slot
+    this.#deps = deps
+    this.#members = new ReplicaMembers(deps)
+    this.#line = new ReplicaLine(deps.clock, () => { this.#lookSoon() })
+    this.follow(slot)
+  }
+
+  /** Its configuration, which the fleet has followed already. */
+  follow (slot: NamedSlotConfig): void {
+    this.#slot = slot
+    this.#members.follow(slot, (core, before) => { this.#changed(core, before) })
+    if (!slot.enabled) this.#sleep('disabled')
+    this.#lookSoon()
+  }
+
+  status (): SlotStatus {
+    return statusOfReplicas(this.name, this.#members.statuses(), this.#line.all)
+  }
+
+  /** Names in the fleet. */
+  memberNames (): readonly string[] { return this.#members.all.map(({ name }) => name) }
+
+  /** Whether as many have to stay as are up: none of them goes for a lack of memory. */
+  isScarce (): boolean {
+    return this.#members.states().filter(({ stage }) => stage === 'up').length <= this.#slot.min_replicas
+  }
+
+  /** A lease of a replica that is free at this moment; null when none is, or when others wait. */
+  tryAcquire (light: boolean, source: PrefixSource | null): SlotLease | null {
+    if (this.#ended !== null || (!light && this.#line.workers > 0)) return null
+    return this.#members.lend(light, source)
+  }
+
+  async acquire (signal: AbortSignal, { light, low, source }: ReplicaTurn): Promise<SlotLease> {
+    signal.throwIfAborted()
+    this.#mustBeOpen()
+    const lease = this.tryAcquire(light, source)
+    if (lease !== null) return lease
+    const { leases } = this.#line
+    if (leases >= this.#deps.queueBound()) throw refusalError(this.name, queueFull({ waitingWorkers: leases, waitingLeases: 0 }))
+    const granted = this.#line.wait(light ? 'lease' : 'worker', low, signal, () => this.#members.lend(light, source)!)
+    this.#wake()
+    return await granted
+  }
+
+  async ensureReady (signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    this.#mustBeOpen()
+    if (this.#members.isFree('ready')) return
+    const granted = this.#line.wait('ready', false, signal, () => {})
+    this.#wake()
+    await granted
+  }
+
+  /** Starts as many as the slot has normally; rejects when none came up. Failures before count no more. */
+  async load (signal: AbortSignal): Promise<void> {
+    this.#mustBeOpen()
+    this.#awake = true
+    const normal = this.#members.all.slice(0, Math.max(this.#slot.replicas, this.#slot.min_replicas))
+    const loads = normal.map(member => this.#members.admitted(member, signal, owner => owner.load(signal)))
+    const ends = await Promise.allSettled(loads)
+    const failed = ends.filter(end => end.status === 'rejected')
+    if (failed.length === ends.length) throw failed[0]!.reason
+    for (const { reason } of failed) this.#deps.log.warn({ slot: this.name, error: messageOf(reason) }, 'a replica did not come up')
+  }
+
+  /** One after the other, so that the others answer meanwhile. */
+  async restart (signal: AbortSignal): Promise<void> {
+    this.#mustBeOpen()
+    this.#awake = true
+    const live = this.#members.states().filter(({ stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming')
+    if (live.length === 0) return await this.load(signal)
+    for (const { index } of live) {
+      const member = this.#members.at(index)
+      if (member !== undefined) await this.#members.admitted(member, signal, owner => owner.restart(false, signal))
+    }
+  }
+
+  /** Resolves when the engines are gone. */
+  async unload (force: boolean): Promise<void> {
+    const { fleet, gate } = this.#deps
+    this.#sleep('unloaded')
+    const gone = await Promise.allSettled(this.memberNames().map(async name => {
+      await fleet.owner(name).unload(force)
+      await fleet.held.stop(name)
+      gate.released(name)
+    }))
+    for (const end of gone) if (end.status === 'rejected') throw end.reason
+  }
+
+  /** Refuses those who wait, unless a replica is left that serves. */
+  turnAway (): void {
+    const { fleet, gate } = this.#deps
+    if (this.memberNames().every(name => !gate.lends(name) || !isServing(fleet.core(name)?.state ?? 'offline'))) this.#refuse('unloaded')
+  }
+
+  /** Those who wait hear `error`; the engines go on. */
+  end (error: SvcError): void {
+    this.#ended = error
+    this.#round.abort(error)
+    this.#timer?.cancel()
+    this.#members.unfollow()
+    this.#line.refuse(() => error)
+    this.feed.close()
+  }
+
+  #mustBeOpen (): void {
+    if (this.#ended !== null) throw this.#ended
+  }
+
+  #wake (): void {
+    this.#awake = true
+    this.#look()
+  }
+
+  #sleep (why: 'unloaded' | 'disabled'): void {
+    this.#awake = false
+    this.#members.retiring.clear()
+    this.#refuse(why)
+    this.#round.abort()
+    this.#round = new AbortController()
+  }
+
+  #refuse (why: 'unloaded' | 'disabled'): void {
+    this.#line.refuse(() => svcError('slot.stopped', `slot '${this.name}' was ${why} while the request waited`,
+      { details: { slot: this.name, reason: why, retry_after_s: 1 } }))
+  }
+
+  /** In the middle of a member's change: what follows from it waits until that is over. */
+  #changed (core: ScheduledSlot, before: ScheduledSlot): void {
+    this.#count(this.#inFlight + core.inFlight - before.inFlight)
+    const isSame = core.state === before.state && core.op === before.op && core.engine === before.engine
+    const isCount = isSame && core.suspect === before.suspect
+    const isAwaited = this.#line.all > 0 || this.#members.retiring.size > 0 || this.feed.size > 0
+    if (!isCount || isAwaited) this.#lookSoon()
+  }
+
+  #count (inFlight: number): void {
+    const demand = inFlight + this.#line.all
+    this.#inFlight = inFlight
+    this.#peak.note(Math.max(this.#demand, demand), this.#deps.clock.monotonic(), this.#windowMs)
+    this.#demand = demand
+  }
+
+  get #windowMs (): number { return this.#slot.scale_down_wait_s * 1000 }
+
+  #lookSoon (): void {
+    if (this.#isToLook) return
+    this.#isToLook = true
+    queueMicrotask(() => {
+      this.#isToLook = false
+      this.#look()
+    })
+  }
+
+  #look (): void {
+    if (this.#ended !== null) return
+    this.#letIn()
+    const { clock } = this.#deps
+    const { actions, lookAt } = this.#plan()
+    for (const action of actions) this.#act(action)
+    if (actions.some(({ type }) => type === 'keep')) this.#letIn()
+    this.#timer?.cancel()
+    this.#timer = lookAt === null ? null : clock.setTimer(Math.max(1, lookAt - clock.monotonic()), () => { this.#look() })
+    this.#tell()
+  }
+
+  #plan (): ReplicaPlan {
+    const now = this.#deps.clock.monotonic()
+    const replicas = this.#members.states()
+    // also such as were adopted, or started for the GPU's sake
+    if (this.#slot.enabled && replicas.some(({ stage }) => stage === 'up')) this.#awake = true
+    const waiting = this.#line.all
+    this.#count(replicas.reduce((sum, { inFlight }) => sum + inFlight, 0))
+    return planReplicas(replicas, {
+      waiting,
+      oldestSince: waiting === 0 ? null : this.#line.oldest() ?? now,
+      peak: this.#peak.most(this.#demand, now, this.#windowMs),
+      peakFallsAt: this.#peak.fallsAt(this.#windowMs)
+    }, this.#terms(), now)
+  }
+
+  #terms (): ReplicaTerms {
+    const slot = this.#slot
+    return {
+      min: slot.min_replicas,
+      normal: slot.replicas,
+      max: mostReplicas(slot),
+      workers: slot.workers,
+      upAfterMs: slot.scale_up_wait_s * 1000,
+      downAfterMs: this.#windowMs,
+      idleMs: this.#deps.fleet.idleTimeoutMs(this.name),
+      awake: this.#awake && slot.enabled
+    }
+  }
+
+  /** Those who wait, as far as replicas are free for them. */
+  #letIn (): void {
+    while (this.#line.workers > 0 && this.#members.isFree('worker')) this.#line.letOneIn()
+    if (this.#line.others > 0 && this.#members.isFree('lease')) this.#line.letOthersIn()
+  }
+
+  #act (action: ReplicaAction): void {
+    const member = this.#members.at(action.index)!
+    const { retiring } = this.#members
+    switch (action.type) {
+      case 'keep':
+        retiring.delete(member.index)
+        return
+      case 'start':
+        this.#announce(member, 'started', this.#line.all === 0 ? 'held up' : `${this.#line.all} waiting`)
+        void this.#bringUp(member)
+        return
+      case 'retire':
+        retiring.add(member.index)
+        return
+      case 'stop':
+        this.#announce(member, 'stopped', action.why === 'idle' ? 'idle' : 'not needed')
+        void this.#deps.fleet.owner(member.name).evict(`unloaded: ${action.why === 'idle' ? 'no request for a while' : 'not needed for a while'}`)
+        retiring.delete(member.index)
+    }
+  }
+
+  async #bringUp (member: ReplicaMember): Promise<void> {
+    const { signal } = this.#round
+    await this.#members.bringUp(member, signal).catch((error: unknown) => {
+      const isLeft = this.#members.states().some(({ stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming')
+      // its own state tells; those who wait hear of it when nothing else comes up for them
+      if (!signal.aborted && !isLeft) this.#line.refuse(() => error as SvcError)
+    })
+    this.#look()
+  }
+
+  #announce ({ index }: ReplicaMember, what: 'started' | 'stopped', why: string): void {
+    const { events, log } = this.#deps
+    const data = { slot: this.name, replica: index, what, why }
+    const message = `${this.name}: replica ${index} is ${what}: ${why}`
+    events.emit({ type: 'slot.scale', severity: 'info', source: `slot:${this.name}`, message, data })
+    log.info(data, message)
+  }
+
+  /** Readers of the feed see every change; the event bus, what becomes of the slot as a whole. */
+  #tell (): void {
+    const status = this.status()
+    this.feed.publish(status)
+    const [before, { state }] = [this.#state, status]
+    this.#state = state
+    if (state === before || (isServing(state) && isServing(before))) return
+    const data = { slot: this.name, from: before, to: state, model_id: status.modelId }
+    const severity = state === 'error' ? 'error' : 'info'
+    this.#deps.events.emit({ type: 'slot.state', severity, source: `slot:${this.name}`, message: `${this.name}: ${before} -> ${state}`, data })
+  }
+}
