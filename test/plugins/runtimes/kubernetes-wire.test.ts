@@ -166,6 +166,7 @@ t.test('what a rule of the cluster refuses is no want of a right', async t => {
   const call = { method: 'POST', path: '/api/v1/namespaces/n/pods' } as const
   const codeOf = (message: string): unknown => (refusal(403, { message }, call, 'n') as { code?: string }).code
   t.equal(codeOf('pods "svc-a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'), 'kubernetes.refused')
+  t.match(refusal(403, { message: 'pods "svc-a" is forbidden: violates PodSecurity "restricted:latest": x' }, call, 'n').message, /set restricted = true/)
   t.equal(codeOf('pods is forbidden: User "u" cannot create resource "pods" in API group "" in the namespace "n"'), 'kubernetes.forbidden')
   t.equal(codeOf('pods "svc-a" is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "n"'), 'kubernetes.forbidden')
   t.equal(codeOf('pods "svc-a" is forbidden: exceeded quota: gpus'), 'kubernetes.no_capacity')

@@ -41,6 +41,20 @@ t.test('what the slot says wins over what is said for all', async t => {
   t.match(pod, { spec: { runtimeClassName: 'nvidia', nodeSelector: { zone: 'b' }, containers: [{ resources: { limits: { memory: '1Gi' } } }] } })
 })
 
+t.test('a restricted pod has all that the level restricted of Pod Security asks for, and one that is not has what its image says', async t => {
+  const downloads = [{ url: 'https://example.com/a.gguf', path: '/m/a.gguf', sha256: 'a'.repeat(64) }]
+  const mounts = [{ source: '/m', target: '/m', readOnly: true }]
+  const closed = { securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }
+  t.match(manifest({ mounts }, { restricted: true, model_storage: 'download' }, { downloads }), {
+    spec: {
+      securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
+      initContainers: [closed],
+      containers: [closed]
+    }
+  })
+  t.notMatch(JSON.stringify(manifest({}, { restricted: true }, { restricted: false })), 'securityContext')
+})
+
 t.test('models come from a claim, a folder of the node, or downloads', async t => {
   const mounts = [{ source: '/srv/models/chat', target: '/srv/models/chat', readOnly: true }]
   t.match(manifest({ mounts }, { model_storage: 'claim', model_claim: 'models', model_root: '/srv/models' }), {
