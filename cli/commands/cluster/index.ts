@@ -7,7 +7,7 @@ export function addClusterCommands (program: Command, cli: Cli): void {
   const cluster = program.command('cluster').description('prepare a Kubernetes cluster for slots')
   cluster.command('manifest')
     .description('print the namespace, account and rights that slots in a cluster need')
-    .option('--namespace <name>', 'namespace; default is that of [runtime.kubernetes], else svc')
+    .option('--namespace <name>', 'namespace; default is that of [runtime.kubernetes], else of this pod, else svc')
     .addOption(homeOption())
     .addHelpText('after', '\nAn administrator of the cluster applies it. `svc doctor` says which rights are missing.')
     .addHelpText('after', examples('svc cluster manifest | kubectl apply -f -'))

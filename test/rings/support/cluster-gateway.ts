@@ -17,18 +17,16 @@ export interface GatewayPod {
   readonly name: string
   readonly address: string
   readonly isReady: boolean
-  readonly restarts: number
   /** Of the gateway's container, as containerd has it. */
   readonly container: string
 }
 
 interface Pod {
-  readonly metadata: { readonly name: string, readonly uid: string, readonly deletionTimestamp?: string }
-  readonly status: {
-    readonly podIP?: string
-    readonly containerStatuses?: ReadonlyArray<{ readonly ready: boolean, readonly restartCount: number, readonly containerID?: string }>
-  }
+  readonly metadata: { readonly name: string, readonly uid: string }
+  readonly status: { readonly podIP?: string, readonly containerStatuses?: readonly ContainerStatus[] }
 }
+
+interface ContainerStatus { readonly ready: boolean, readonly containerID?: string }
 
 /** The gateway that `deploy/` makes, in a cluster of ours. */
 export class ClusterGateway {
@@ -52,7 +50,7 @@ export class ClusterGateway {
     return (await execute('ctr', ['-a', join(this.#folder, 'run/cd.sock'), '-n', 'k8s.io', ...words])).stdout
   }
 
-  /** Brings an image of a Docker engine onto the node, under another name if one is given. */
+  /** Brings an image of a Docker engine onto the node. */
   async bring (host: string, image: string): Promise<void> {
     await execute('sh', ['-c', 'docker save "$1" | ctr -a "$2" -n k8s.io images import -', 'sh', image, join(this.#folder, 'run/cd.sock')],
       { env: { ...process.env, DOCKER_HOST: host } })
@@ -97,12 +95,11 @@ export class ClusterGateway {
       name,
       address: `http://${podIP}:8080`,
       isReady: own?.ready ?? false,
-      restarts: own?.restartCount ?? 0,
       container: (own?.containerID ?? '').replace(/^.*\/\//, '')
     }))
   }
 
-  /** `svc` in the gateway that serves; as `code` and what it printed. */
+  /** Runs `svc` in a gateway. */
   async svc (...words: readonly string[]): Promise<{ readonly code: number, readonly said: string }> {
     const child = spawn('kubectl', ['-n', NAMESPACE, 'exec', 'deployment/svc', '--', 'svc', ...words], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
@@ -123,13 +120,21 @@ export class ClusterGateway {
   }
 }
 
-/** A copy of `deploy/` as somebody has it who changed what has to be: gives the folder that it is in. */
-export async function deployCopy (t: Test, patch: { readonly env: Readonly<Record<string, string>>, readonly settings: string }): Promise<string> {
+export interface DeployPatch {
+  /** Of the gateway, besides. */
+  readonly env: Readonly<Record<string, string>>
+  /** Tables of svc.toml, before its own. */
+  readonly settings: string
+}
+
+/** A copy of `deploy/` with changes that a user would make there; resolves with the folder that it is in. */
+export async function deployCopy (t: Test, patch: DeployPatch): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-deploy-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const own = join(folder, 'deploy')
   await cp(join(root, 'deploy'), own, { recursive: true })
-  const variables = Object.entries(patch.env).map(([name, value]) => ({ op: 'add', path: '/spec/template/spec/containers/0/env/-', value: { name, value } }))
+  const path = '/spec/template/spec/containers/0/env/-'
+  const variables = Object.entries(patch.env).map(([name, value]) => ({ op: 'add', path, value: { name, value } }))
   const patches = [{ target: { kind: 'Deployment', name: 'svc' }, patch: JSON.stringify(variables) }]
   await writeFile(join(own, 'kustomization.yaml'), `${await readFile(join(own, 'kustomization.yaml'), 'utf8')}patches: ${JSON.stringify(patches)}\n`)
   await writeFile(join(own, 'svc.toml'), `${patch.settings}${await readFile(join(own, 'svc.toml'), 'utf8')}`)
