@@ -186,9 +186,10 @@ export async function measureBeside (file: string, home: string, say: (text: str
       const [svc, hindsight] = await besideEachOther([ours, server], sentences, questions)
       const embed = (input: string): Promise<unknown> => called(server.models, 'POST', '/embeddings', { model: 'minilm', input: [input] })
       const vector = p50(await times(questions.slice(0, RECALLS), embed))
-      for (const [name, { ready_ms: ready, recall_p50_ms: recall, ...its }] of Object.entries({ svc: svc!, Hindsight: hindsight! })) {
-        say(`  ${name}: retain p50 ${its.retain_p50_ms.toFixed(1)} ms, recall p50 at ${BANK_SIZE} memories ` +
-          `${recall.low.toFixed(1)} ms (low) and ${recall.mid.toFixed(1)} ms (mid), ${its.resident_mib?.toFixed(0) ?? '-'} MiB resident, ready after ${ready === null ? '-' : (ready / 1000).toFixed(1)} s`)
+      for (const [name, its] of Object.entries({ svc: svc!, Hindsight: hindsight! })) {
+        const { retain_p50_ms: retain, recall_p50_ms: { low, mid }, resident_mib: resident, ready_ms: ready } = its
+        say(`  ${name}: retain p50 ${retain.toFixed(1)} ms, recall p50 at ${BANK_SIZE} memories ${low.toFixed(1)} ms (low) and ` +
+          `${mid.toFixed(1)} ms (mid), ${resident?.toFixed(0) ?? '-'} MiB resident, ready after ${ready === null ? '-' : (ready / 1000).toFixed(1)} s`)
       }
       say(`  of either recall, the models take ${vector.toFixed(1)} ms for the query's vector`)
       return { svc: svc!, hindsight: hindsight!, vector_p50_ms: vector }
