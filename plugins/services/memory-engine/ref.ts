@@ -2,7 +2,7 @@ import { createServiceRef } from 'svc-gateway/plugin'
 import type { MemoryEngine } from '../memory/ref.js'
 
 export { rerankerOf } from './errands.js'
-export { certain, rerankTrust, spread } from './recall/fuse.js'
+export { certain, NO_AGREEMENT, rerankTrust, spread, type Agreement } from './recall/fuse.js'
 export { rerankBody, scoresIn } from './recall/model-calls.js'
 export { askReranker } from './rerank-gateway.js'
 

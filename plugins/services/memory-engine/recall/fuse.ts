@@ -12,8 +12,10 @@ export const NEIGHBOUR_SHARE = 0.3
 const RECENCY_WEIGHT = 0.02
 /** What a reranker may add to a score, if it tells what the vectors do not. */
 const RERANK_WEIGHT = 0.4
-/** So much of a correlation with the order before it, and a reranker is believed. */
+/** So much of a correlation with the order before it, beyond what chance may give, and a reranker is believed. */
 const BELIEVED = 0.3
+/** Of random scores for n candidates, one correlation in a thousand is above this through the root of n. */
+const CHANCE = 3
 /** Of fewer candidates a correlation says nothing. */
 const LEAST_JUDGED = 10
 /** Scores of BM25 have no bound: one of this size counts as half certain. */
@@ -96,21 +98,47 @@ export function ordered (scored: ReadonlyMap<number, Scored>): Scored[] {
 export interface RerankTrust {
   /** What it may add to a score at most, as a share of the best. */
   readonly weight: number
-  /** Its scores do not contradict what was found. */
+  /** Its scores agree with what was found by more than chance. */
   readonly agrees: boolean
+  /** With this recall. */
+  readonly agreement: Agreement
 }
 
 /**
  * Its word counts for less the more it repeats the vectors: one that ranks by nothing but the same vectors changes nothing. It
- * also counts for less the less it agrees with what words and vectors say (`score`): one that ranks at random next to nothing,
- * and one that contradicts it nothing. Pure.
+ * also counts for less the less it agrees with what words and vectors say (`score`), here and in the recalls before: one that
+ * contradicts it counts for nothing, and so does one that agrees with it no more than random scores would. Pure.
  */
-export function rerankTrust (top: ReadonlyArray<Pick<Scored, 'score' | 'semantic'>>, scores: readonly number[]): RerankTrust {
+export function rerankTrust (
+  top: ReadonlyArray<Pick<Scored, 'score' | 'semantic'>>, scores: readonly number[], before: Agreement
+): RerankTrust {
   const vectors = top.map(({ semantic }) => semantic)
   const known = vectors.flatMap((value, i) => value === null ? [] : [i])
   const repeats = known.length < 3 ? 0 : correlation(known.map(i => vectors[i]!), known.map(i => scores[i]!))
-  const agrees = top.length < LEAST_JUDGED ? 1 : correlation(top.map(({ score }) => score), scores) / BELIEVED
-  return { weight: RERANK_WEIGHT * (1 - Math.max(0, repeats) ** 2) * Math.min(1, Math.max(0, agrees)), agrees: agrees > 0 }
+  const weight = RERANK_WEIGHT * (1 - Math.max(0, repeats) ** 2)
+  // so few are all among the first that are looked at
+  if (top.length < LEAST_JUDGED) return { weight, agrees: true, agreement: before }
+  const here = correlation(top.map(({ score }) => score), scores)
+  const agreement = joinedAgreement(before, here, top.length)
+  const beyondChance = agreement.sum / agreement.candidates - CHANCE / Math.sqrt(agreement.candidates)
+  const agrees = here > 0 && beyondChance > 0
+  return { weight: agrees ? weight * Math.min(1, here / BELIEVED, beyondChance / BELIEVED) : 0, agrees, agreement }
+}
+
+/** How far a reranker has agreed with what words and vectors said. */
+export interface Agreement {
+  /** Correlations, each as often as it had candidates. */
+  readonly sum: number
+  readonly candidates: number
+}
+
+export const NO_AGREEMENT: Agreement = { sum: 0, candidates: 0 }
+/** Recalls of long ago count for less and less: the model behind a name may be another one now. */
+const MOST_CANDIDATES = 5000
+
+function joinedAgreement ({ sum, candidates }: Agreement, correlated: number, count: number): Agreement {
+  const share = candidates === 0 ? 0 : Math.min(1, (MOST_CANDIDATES - count) / candidates)
+  return { sum: sum * share + correlated * count, candidates: candidates * share + count }
 }
 
 /** Scores of any scale as shares of what lies between the least and the best of them; 0 where they are all the same. Pure. */
@@ -119,15 +147,15 @@ export function spread (scores: readonly number[]): readonly number[] {
   return scores.map(score => most > least ? (score - least) / (most - least) : 0)
 }
 
-/** Adds what a reranker says of the first ones, as far as it is trusted. Returns whether it counted. */
-export function addRerank (top: readonly Scored[], scores: readonly number[]): boolean {
-  const { weight, agrees } = rerankTrust(top, scores)
+/** Adds what a reranker says of the first ones, as far as it is trusted. */
+export function addRerank (top: readonly Scored[], scores: readonly number[], before: Agreement): RerankTrust {
+  const trust = rerankTrust(top, scores, before)
   const shares = spread(scores)
   for (const [i, each] of top.entries()) {
     each.reranker = scores[i]!
-    each.score += weight * shares[i]!
+    each.score += trust.weight * shares[i]!
   }
-  return agrees
+  return trust
 }
 
 function correlation (a: readonly number[], b: readonly number[]): number {

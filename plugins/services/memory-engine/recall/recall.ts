@@ -2,7 +2,7 @@ import type { Core } from '../core.js'
 import { groupsCondition, joined, tagCondition, type Condition } from '../memories/tag-filter.js'
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
-import { addRecency, addRerank, certainty, expand, fuse, ordered, type Scored } from './fuse.js'
+import { addRecency, addRerank, certainty, expand, fuse, NO_AGREEMENT, ordered, type Agreement, type Scored } from './fuse.js'
 import { Candidates, fittingCount, type Known } from './candidates.js'
 import { embedIdentity, rerank } from './model-calls.js'
 import { neighboursOf } from './neighbours.js'
@@ -118,8 +118,16 @@ async function secondPass (
   const ms = patience?.rerankMs ?? PATIENCE.rerankMs
   const asked = await patiently(core, 'rerank', ms, signal, bound => rerank(core, query, texts, bound))
   if ('why' in asked) return asked.why
-  return addRerank(top, asked.result) ? null : `the scores of '${ability.model}' contradict what was found, and do not count`
+  // read now: recalls may have been answered while this one waited
+  const known = agreements.get(core)
+  const before = known?.model === ability.model ? known.agreement : NO_AGREEMENT
+  const { agrees, agreement } = addRerank(top, asked.result, before)
+  agreements.set(core, { model: ability.model, agreement })
+  return agrees ? null : `the scores of '${ability.model}' contradict what was found, or agree with it no more than by chance, and do not count`
 }
+
+/** Of the reranker that was asked last. */
+const agreements = new WeakMap<Core, { readonly model: string, readonly agreement: Agreement }>()
 
 /** Takes out what is not valid any more. */
 function validOf (candidates: Candidates, scored: Map<number, Scored>): ReadonlyMap<number, Known> {

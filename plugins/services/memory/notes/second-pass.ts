@@ -1,5 +1,7 @@
 import { messageOf, settingsOf, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
-import { askReranker, certain, rerankBody, rerankerOf, rerankTrust, scoresIn, spread } from '../../memory-engine/ref.js'
+import {
+  askReranker, certain, NO_AGREEMENT, rerankBody, rerankerOf, rerankTrust, scoresIn, spread, type Agreement
+} from '../../memory-engine/ref.js'
 import { memorySettings } from '../settings.js'
 import type { FoundNote } from './note.js'
 import type { RerankBounds, Reranked, Reranker } from './reranker.js'
@@ -22,6 +24,8 @@ export class SecondPass implements Reranker {
   #count = 0
   /** Monotonic. */
   #sparedUntilMs = -Infinity
+  /** Of the reranker that was asked last. */
+  #agreed: { readonly model: string, readonly agreement: Agreement } | null = null
 
   constructor (deps: SecondPassDeps) {
     this.#deps = deps
@@ -44,7 +48,10 @@ export class SecondPass implements Reranker {
       const { status, body: bytes } = await askReranker(dispatch, embedding, { body, requestId, background: false }, bound)
       const text = Buffer.from(bytes).toString('utf8')
       if (status !== 200) throw new Error(`status ${status}: ${text.slice(0, 300)}`)
-      return withScores(found, scoresIn(JSON.parse(text) as unknown, top.length))
+      const before = this.#agreed?.model === model ? this.#agreed.agreement : NO_AGREEMENT
+      const { reranked, agreement } = withScores(found, scoresIn(JSON.parse(text) as unknown, top.length), before)
+      this.#agreed = { model, agreement }
+      return reranked
     } catch (error) {
       signal.throwIfAborted()
       this.#sparedUntilMs = clock.monotonic() + SPARED_MS
@@ -56,18 +63,25 @@ export class SecondPass implements Reranker {
 }
 
 /**
- * As within one bank: a reranker may add a share of the best score, and one that contradicts words and vectors adds nothing.
+ * As within one bank: a reranker may add a share of the best score, and one that contradicts words and vectors, or agrees with
+ * them by chance alone, adds nothing.
  * Where the engine gives no scores, it alone decides. Pure.
  */
-function withScores (found: readonly FoundNote[], scores: readonly number[]): Reranked {
+function withScores (
+  found: readonly FoundNote[], scores: readonly number[], before: Agreement
+): { readonly reranked: Reranked, readonly agreement: Agreement } {
   const best = found[0]!.note.score ?? 0
   const shares = spread(scores)
-  if (best <= 0) return { notes: found.map(({ note }, i) => ({ ...note, score: shares[i] ?? 0 })), counted: true }
+  if (best <= 0) {
+    const notes = found.map(({ note }, i) => ({ ...note, score: shares[i] ?? 0 }))
+    return { reranked: { notes, counted: true }, agreement: before }
+  }
   // not by the scores of the banks: they may hold the word of the same reranker
   const judged = found.slice(0, scores.length)
     .map(each => ({ score: certain(each) || (each.note.score ?? 0), semantic: each.semantic }))
-  const { weight, agrees } = rerankTrust(judged, scores)
+  const { weight, agrees, agreement } = rerankTrust(judged, scores, before)
   const sums = found.map(({ note }, i) => (note.score ?? 0) / best + weight * (shares[i] ?? 0))
   const most = Math.max(...sums)
-  return { notes: found.map(({ note }, i) => ({ ...note, score: best * sums[i]! / most })), counted: agrees }
+  const notes = found.map(({ note }, i) => ({ ...note, score: best * sums[i]! / most }))
+  return { reranked: { notes, counted: agrees }, agreement }
 }

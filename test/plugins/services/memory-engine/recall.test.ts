@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { NO_AGREEMENT, rerankTrust } from '../../../../plugins/services/memory-engine/recall/fuse.js'
 import type { Abilities, Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
 import type { EngineScript } from '../../../../kernel/testing/index.js'
 import { fakeUpstream, upstreamTable } from '../../../wire/fake-upstream.js'
@@ -297,14 +298,38 @@ t.test('a reranker that contradicts words and vectors does not count, which the 
   state.rerank = (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: index })) })
   const reversed = await recall(call, 'b', query, { trace: true })
   t.equal(reversed.headers['x-svc-recall'], 'text')
-  t.match(reversed.body.trace.steps.rerank, `the scores of 'judge' contradict what was found, and do not count`)
+  t.match(reversed.body.trace.steps.rerank, `the scores of 'judge' contradict what was found, or agree with it no more than by chance, and do not count`)
   t.same(reversed.body.results.map(({ text }: { text: string }) => text), fused)
   const wanted = fused[3]!
   state.rerank = (_, documents) => ({
     results: documents.map((text, index) => ({ index, relevance_score: text === wanted ? 99 : 30 - index }))
   })
+  state.abilities = { ...state.abilities, rerank: { model: 'better judge', why: null } }
+  engine.abilitiesChanged()
+  for (let i = 0; i < 10; i++) await recall(call, 'b', query)
   const better = await recall(call, 'b', query)
   t.match(better, { headers: { 'x-svc-recall': 'text+rerank' }, body: { results: [{ text: wanted }] } }, 'one that agrees has its say')
+})
+
+t.test('a reranker of random scores changes nothing, however often it is asked, and one that agrees adds the more the longer it does', t => {
+  const top = Array.from({ length: 50 }, (_, i) => ({ score: 1 - i / 50, semantic: null }))
+  const weights = (scoreOf: (i: number, random: number) => number, seed: number): number[] => {
+    let [state, agreement] = [seed * 7919 + 1, NO_AGREEMENT]
+    const random = (): number => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32
+    return Array.from({ length: 200 }, () => {
+      const trust = rerankTrust(top, top.map((_, i) => scoreOf(i, random())), agreement)
+      agreement = trust.agreement
+      return trust.weight
+    })
+  }
+  for (let seed = 0; seed < 50; seed++) {
+    const random = weights((_, value) => value, seed)
+    t.ok(random.reduce((sum, weight) => sum + weight, 0) / 200 < 0.001, `seed ${seed}: ${Math.max(...random)} at most`)
+    t.ok(weights(i => i, seed).every(weight => weight === 0), 'one that turns the order round counts for nothing')
+  }
+  const good = weights((i, value) => value * 60 - i, 1)
+  t.ok(good.at(-1)! > 0.3 && good.at(-1)! > good[0]!, `${good[0]} at first, ${good.at(-1)} at last`)
+  t.end()
 })
 
 t.test('what is deleted or edited while the reranker is asked is told as it is then', async t => {
