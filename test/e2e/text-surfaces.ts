@@ -39,7 +39,8 @@ export function textHome (home: string, ports: readonly number[]): Record<string
   const slot = (type: string, model: string, port: number, extra = ''): string =>
     `type = "${type}"\ndevice = "cpu"\nport = ${port}\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 8192\n${extra}`
   const files = {
-    demo: bigramGguf(), endless: bigramGguf({ cycle: true }), ranker: rankGguf(), caller: bigramGguf({ sentence: callForTool })
+    demo: bigramGguf({ infill: true }), endless: bigramGguf({ cycle: true }), ranker: rankGguf(),
+    caller: bigramGguf({ sentence: callForTool })
   }
   return {
     ...Object.fromEntries(Object.entries(files).map(([name, file]) => [`var/lib/svc/models/${name}.gguf`, file])),

@@ -1,5 +1,6 @@
 import { toFile, type OpenAI } from 'openai'
 import type { Test } from 'tap'
+import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
 import { makesClientSecrets, talks } from './realtime-surface.js'
@@ -88,10 +89,18 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
 }
 
 /** The test's model was not made for it, and the engine says so for good. */
+/** A gap is filled by a model that knows of gaps, and by no other. */
 async function fillsIn (t: Test, url: string): Promise<void> {
-  const body = { model: 'agent', prompt: 'a', suffix: 'b', max_tokens: 4 }
+  const client = openai(url)
+  const body = { model: 'agent', prompt: 'a', suffix: 'b' }
+  t.match(await client.post('/fim/completions', { body }), { choices: [{ message: { content: demoSentence }, finish_reason: 'stop' }] })
+  t.match(await client.completions.create(body), { choices: [{ text: demoSentence, finish_reason: 'stop' }] })
+  t.match(await client.completions.create({ ...body, max_tokens: 4 }), { choices: [{ finish_reason: 'length' }], usage: { completion_tokens: 4 } })
+  let text = ''
+  for await (const { choices } of await client.completions.create({ ...body, stream: true })) text += choices[0]?.text ?? ''
+  t.equal(text, demoSentence)
   for (const path of ['/fim/completions', '/completions']) {
-    const refused = await openai(url).post(path, { body }).catch((error: unknown) => error)
+    const refused = await client.post(path, { body: { ...body, model: 'caller' } }).catch((error: unknown) => error)
     t.match(refused, { message: /[Ii]nfill/ }, path)
   }
 }

@@ -7,6 +7,8 @@ export interface BigramOptions {
   readonly sentence?: string
   /** Starts over after the last word instead of ending, so that an answer lasts until it is cut off. */
   readonly cycle?: boolean
+  /** Has marks for a text before a gap, one behind it and the gap, as models of code do: an engine lets it fill one. */
+  readonly infill?: boolean
   /** Tokens. */
   readonly contextLength?: number
   /** `general.name` of the file. */
@@ -37,11 +39,17 @@ const MEAN_POOLING = 1
  * @throws TypeError when a word stands in the sentence twice.
  */
 export function bigramGguf (options: BigramOptions = {}): Buffer {
-  const { sentence = demoSentence, cycle = false, contextLength = bigramContextLength, name = 'svc demo model' } = options
+  const { sentence = demoSentence, cycle = false, infill = false } = options
+  const { contextLength = bigramContextLength, name = 'svc demo model' } = options
   const vocabulary = bigramVocabulary(sentence, cycle)
   const width = Math.ceil(vocabulary.tokens.length / HEAD_SIZE) * HEAD_SIZE
-  return writeGguf(keysOf(vocabulary, { name, contextLength, width }), tensorsOf(vocabulary, width, cycle))
+  const keys = [...keysOf(vocabulary, { name, contextLength, width }), ...infill ? gapKeys : []]
+  return writeGguf(keys, tensorsOf(vocabulary, width, cycle))
 }
+
+/** The marks of roles serve for those of a gap. */
+const gapKeys = (['pre', 'suf', 'mid'] as const).map((mark, i) =>
+  [`tokenizer.ggml.fim_${mark}_token_id`, { type: 'u32', value: tokenIds.system + i } as const] as const)
 
 function keysOf (
   { tokens }: BigramVocabulary, model: { readonly name: string, readonly contextLength: number, readonly width: number }

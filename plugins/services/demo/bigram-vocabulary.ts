@@ -11,7 +11,7 @@ const specials = ['<unk>', '<s>', '</s>', '<|system|>', '<|user|>', '<|assistant
 /** Pieces of these say little about what a text is about, so they weigh less in its embedding. */
 const FILLER = 'the a an of and or to in on at is are was be do does did it this that for with as by how what who when where'.split(' ')
 
-export const tokenIds = { unknown: 0, bos: 1, eos: 2, assistant: specials.indexOf('<|assistant|>') } as const
+export const tokenIds = { unknown: 0, bos: 1, eos: 2, system: specials.indexOf('<|system|>'), assistant: specials.indexOf('<|assistant|>') } as const
 
 export interface Token {
   readonly text: string

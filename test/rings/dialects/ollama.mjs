@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Ollama } from 'ollama'
-import { caller, check, failureOf, fitsTool, sentence, tool, url } from '../js/check.mjs'
+import { caller, check, engine, failureOf, fitsTool, sentence, tool, url } from '../js/check.mjs'
 
 const client = new Ollama({ host: process.env.RING_OLLAMA ?? url })
 const messages = [{ role: 'user', content: 'Who are you?' }]
@@ -76,6 +76,13 @@ await check('generate, raw', async () => {
   assert.equal(text, sentence)
   assert.ok(last.done)
 })
+if (engine === 'llama') {
+  await check('generate, between two texts', async () => {
+    assert.equal((await client.generate({ model: 'agent', prompt: 'def one():', suffix: 'end' })).response, sentence)
+    const { text } = await joined(await client.generate({ model: 'agent', prompt: 'def one():', suffix: 'end', stream: true }), part => part.response)
+    assert.equal(text, sentence)
+  })
+}
 await check('embed', async () => {
   const { embeddings, prompt_eval_count: tokens } = await client.embed({ model: 'embed', input: ['one', 'two'] })
   assert.equal(embeddings.length, 2)

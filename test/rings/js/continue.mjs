@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { constructLlmApi } from '@continuedev/openai-adapters'
-import { caller, check, failureOf, fitsTool, requestsOf, sentence, tool, url } from './check.mjs'
+import { caller, check, engine, failureOf, fitsTool, requestsOf, sentence, tool, url } from './check.mjs'
 
 const { signal } = new AbortController()
 const messages = [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'Who are you?' }]
@@ -52,4 +52,15 @@ await check('rerank', async () => {
   const { data, results } = await api.rerank({ model: 'rerank', query: 'cats', documents: ['dogs 2', 'cats 9'] })
   assert.equal((data ?? results).length, 2)
 })
+for (const provider of ['openai', 'mistral', 'llamastack']) {
+  const gaps = constructLlmApi({ provider, apiKey: 'anything', apiBase })
+  const order = { model: 'agent', prompt: 'def one():', suffix: 'end', max_tokens: 200, stream: true }
+  const read = async () => {
+    let text = ''
+    for await (const chunk of gaps.fimStream(order, signal)) text += chunk.choices[0]?.delta.content ?? ''
+    return text
+  }
+  if (engine === 'llama') await check(`${provider}: fim`, async () => assert.equal(await read(), sentence))
+  else await check(`${provider}: fim, on an engine that fills no gaps`, async () => assert.match(String(await failureOf(read())), /does not serve \/infill; install llama-server/))
+}
 await tries('anthropic', constructLlmApi({ provider: 'anthropic', apiKey: 'anything', apiBase }))
