@@ -17,6 +17,8 @@ export interface SqlFileOptions<F extends SqlFile = SqlFile> {
   readonly form: readonly SqlVersion[] | ((file: F) => void)
   /** After a power failure: `full` has every transaction that returned, `normal` may lack the last ones. No kill loses one. */
   readonly durability: 'full' | 'normal'
+  /** Milliseconds that a statement waits while another program holds the file; default 5000. */
+  readonly lockWaitMs?: number
   /** Further settings, such as `secure_delete = ON`. */
   readonly pragmas?: readonly string[]
   /** What the file is opened as: `SqlFile` unless it says otherwise. */
@@ -127,7 +129,7 @@ export async function openSqlFile<F extends SqlFile = SqlFile> (options: SqlFile
 
 /** The same for a thread of its own, which loads `libsql` by itself and has nothing to wait for. Throws why it cannot. */
 export function openSqlFileWith<F extends SqlFile = SqlFile> (
-  Driver: SqlDriver, { path, form, durability, pragmas = [], File }: SqlFileOptions<F>
+  Driver: SqlDriver, { path, form, durability, lockWaitMs = BUSY_TIMEOUT_MS, pragmas = [], File }: SqlFileOptions<F>
 ): F {
   mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_FOLDER })
   closeSync(openSync(path, 'a', PRIVATE))
@@ -136,7 +138,7 @@ export function openSqlFileWith<F extends SqlFile = SqlFile> (
   const connection = new Driver(path)
   try {
     const file = File === undefined ? new SqlFile(connection) as F : new File(connection)
-    file.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    file.exec(`PRAGMA busy_timeout = ${lockWaitMs}`)
     file.exec('PRAGMA journal_mode = WAL')
     file.exec(`PRAGMA synchronous = ${durability.toUpperCase()}`)
     file.exec('PRAGMA foreign_keys = ON')

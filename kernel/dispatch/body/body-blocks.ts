@@ -26,7 +26,7 @@ const loans = new WeakMap<Buffer, Loan>()
  * done with a picture, and every few pictures that are let go bring a full collection of the heap.
  *
  * A block is used again only when all calls that read it are known to have sent it whole. The buffers that it was lent as
- * are detached by then: whoever kept one finds it empty, and never the body of another client.
+ * are detached by then: one that was kept is empty, and never the body of another client.
  */
 export class BodyBlocks {
   readonly #clock: Clock

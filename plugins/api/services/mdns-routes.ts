@@ -9,7 +9,7 @@ const tag = 'Services'
 export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
   const { manager, announcements, activity, config } = api
   const capable = (): ServiceDescriptor[] => manager.list().filter(({ mdns }) => mdns)
-  /** What of it reaches nobody; empty when all of it is there for others. */
+  /** What of it other machines cannot reach; empty when they reach all of it. */
   const hidden = (): string => {
     const { server, slots } = config.snapshot.svc
     if (isLoopback(server.host)) return ', but listen on loopback alone: set [server] host'

@@ -46,7 +46,7 @@ export class KubernetesRuntime implements ContainerRuntime {
     this.info = deps.info
   }
 
-  /** A cluster tells nobody what its nodes have: the pod pulls. */
+  /** A cluster does not tell what its nodes have: the pod pulls. */
   imagePresent (): Promise<boolean> { return Promise.resolve(true) }
   pull (): Promise<void> { return Promise.resolve() }
 
@@ -115,7 +115,7 @@ export class KubernetesRuntime implements ContainerRuntime {
     if (found === null) return
     const { pod } = found
     if (runState(pod) === 'created') {
-      // without a node nobody would end it, and it has nothing to say
+      // without a node nothing would end it, and it has nothing to say
       if (isGated(pod)) return
       return await this.remove(id)
     }

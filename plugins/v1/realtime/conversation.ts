@@ -76,27 +76,21 @@ export function heardParts (item: Item): HeardPart[] {
   return item.type === 'message' ? item.parts.filter(part => part.type === 'input_audio') : []
 }
 
-/** Whether somebody said something in it. Engines that hear tell of noise in brackets. Pure. */
+/** Whether there is speech in it. Transcription engines put noise in brackets. Pure. */
 export function saysSomething (item: Item): boolean {
   return item.type === 'message' && item.parts.some(part => part.type === 'input_image' || /[\p{L}\p{N}]/u.test(saidIn(part).replace(/[[(*][^\])*]*[\])*]/g, '')))
 }
 
 /** Takes from an answer what was not heard of it: the sentence that was cut off keeps the words up to there. */
 export function truncate (part: SpokenPart, endMs: number): void {
-  let left = endMs
-  let text = ''
-  for (const { text: sentence, ms } of part.spoken) {
-    if (left <= 0) break
-    text += left >= ms ? sentence : wordsIn(sentence, left / ms)
-    left -= ms
-  }
-  part.transcript = text
-  const kept = Math.max(0, endMs)
-  let sum = 0
+  let left = Math.max(0, endMs)
   for (const each of part.spoken) {
-    each.ms = Math.max(0, Math.min(each.ms, kept - sum))
-    sum += each.ms
+    if (left === 0) each.text = ''
+    else if (left < each.ms) each.text = wordsIn(each.text, left / each.ms)
+    each.ms = Math.min(each.ms, left)
+    left -= each.ms
   }
+  part.transcript = part.spoken.map(({ text }) => text).join('')
 }
 
 function wordsIn (sentence: string, share: number): string {

@@ -20,6 +20,8 @@ import { SpokenSound, wavOf } from './wav.js'
 
 const LONGEST_ANSWER_BYTES = 8 * 1024 * 1024
 const LONGEST_ERROR_TEXT = 500
+/** Of the sound of one text, besides a second for each character of it: no voice is as slow. */
+const MOST_SECONDS = 600
 /** Samples in one event. */
 const MOST_SAMPLES = 24_000
 
@@ -121,8 +123,14 @@ export class Engines {
     const answer = await this.#call({ surface: 'speech', path: '/audio/speech', body: Buffer.from(JSON.stringify(order)), edit: speechDefaults }, signal)
     const sound = new SpokenSound(answer.headers['content-type'] ?? 'application/octet-stream')
     let resampler: Resampler | null = null
+    let seconds = 0
     for await (const chunk of answer.body) {
       const samples = sound.push(chunk)
+      if (samples.length > 0) {
+        seconds += samples.length / sound.rate
+        if (seconds > MOST_SECONDS + text.length) throw svcError('dispatch.upstream_failed', 'the speech engine makes sound without an end')
+      }
+      if (samples.length === 0 && sound.isOver) break
       if (samples.length === 0) continue
       resampler ??= new Resampler(sound.rate, rateOf(outputFormat))
       const made = resampler.push(samples)

@@ -81,7 +81,7 @@ export class HeardAudio {
     return taken
   }
 
-  /** While nobody speaks, what may become the beginning of a turn is enough. */
+  /** While there is no speech, what may become the beginning of a turn is enough. */
   trim (): void {
     if (this.#rule !== null && !this.isTurn) this.drop(this.#end - ONSET_SAMPLES - this.#rule.prefixMs * HEARD_RATE / 1000)
   }

@@ -24,7 +24,8 @@ export interface HeardPart {
 
 /** A sentence, and how long its sound is as far as it was made. */
 export interface Spoken {
-  readonly text: string
+  /** As far as it was heard. */
+  text: string
   ms: number
 }
 
@@ -113,7 +114,7 @@ function readPart (part: Json, role: MessageItem['role'], { at, format }: ItemRe
   }
   if (kind === 'user input_audio') {
     const samples = heardSamples(stringIn(part.audio, `${at}.audio`), format, `${at}.audio`)
-    return { type: 'input_audio', samples: resampled(samples, rateOf(format), HEARD_RATE), transcript: null, isUnheard: true }
+    return { type: 'input_audio', samples: samples.length === 0 ? samples : resampled(samples, rateOf(format), HEARD_RATE), transcript: null, isUnheard: true }
   }
   if (kind === 'user input_image') {
     return { type: 'input_image', url: stringIn(part.image_url, `${at}.image_url`), detail: typeof part.detail === 'string' ? part.detail : null }

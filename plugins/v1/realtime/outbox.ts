@@ -1,6 +1,6 @@
 import type { ServedSocket } from 'svc-gateway/plugin'
 
-/** What may wait here for a client that reads slowly, in characters, before whoever makes more of it waits too. */
+/** What may wait here for a client that reads slowly, in characters, before the makers of more of it wait too. */
 const ENOUGH = 256 * 1024
 
 /** What goes to the client, in order and at its pace. */

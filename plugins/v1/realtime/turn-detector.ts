@@ -23,7 +23,7 @@ const FLOOR = { lowest: -60, highest: -30, rise: 3 }
 const LOUDNESS = { from: 3, span: 24 }
 
 /**
- * Tells by its loudness when somebody speaks. The room is measured all the time: at once where it gets quieter, by 3 dB a second
+ * Tells by its loudness when there is speech. The room is measured all the time: at once where it gets quieter, by 3 dB a second
  * where it gets louder, so that a fan that starts is speech for some seconds and then is not.
  */
 export class TurnDetector {

@@ -41,6 +41,9 @@ export class SpokenSound {
   /** Samples a second; 0 before the head has come. */
   get rate (): number { return this.#rate }
 
+  /** Nothing that still comes is of it. */
+  get isOver (): boolean { return this.#rate !== 0 && this.#left < 2 * this.#channels }
+
   /** Mono samples of 16 bits. Throws `realtime.not_sound`. */
   push (chunk: Buffer): Int16Array {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])

@@ -14,7 +14,7 @@ export function podsOf (instance: string | null): Readonly<Record<string, string
   return { labelSelector: `${MANAGED_LABEL}=${MANAGED_BY}${own}` }
 }
 
-/** Follows the pods of one home: tells each end once, and wakes whoever waits for one of them to change. */
+/** Follows the pods of one home: tells each end once, and wakes those that wait for one of them to change. */
 export class InstancePods {
   readonly #listeners = new Set<(exit: EngineExit) => void>()
   readonly #log: Logger

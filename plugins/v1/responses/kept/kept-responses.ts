@@ -33,6 +33,8 @@ const CHAIN = `WITH RECURSIVE chain (seq, previous, depth) AS (
 const DAY_MS = 86_400_000
 /** All of the gateway waits with a statement that waits for another program's lock. */
 const LOCK_WAIT_MS = 50
+/** Of items that are read at a time. */
+const MOST_ROWS = 128
 
 export interface KeptLimits {
   readonly days: number
@@ -76,11 +78,13 @@ export class KeptResponses {
     this.#count()
   }
 
-  /** Rejects with `responses.store_failed`. */
+  /** Rejects with `responses.store_failed`, and `responses.store_busy` while another program holds the file. */
   static async open (path: string, limits: KeptLimits): Promise<KeptResponses> {
     try {
-      return new KeptResponses(await openSqlFile({ path, form: [FORM], durability: 'normal', pragmas: ['secure_delete = ON', `busy_timeout = ${LOCK_WAIT_MS}`] }), limits)
+      const pragmas = ['secure_delete = ON']
+      return new KeptResponses(await openSqlFile({ path, form: [FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas }), limits)
     } catch (error) {
+      if (isLocked(error)) throw busy(error)
       throw responsesError('responses.store_failed', `${path} cannot be opened: ${messageOf(error)}`, { cause: error })
     }
   }
@@ -223,8 +227,18 @@ export class KeptResponses {
     if (order === 'asc') chain.reverse()
     for (const { seq } of chain) {
       const kinds = seq === own && !withOutput ? 'AND is_output = 0' : ''
-      const rows = this.#file.all<{ item: string }>(`SELECT item FROM items WHERE response = ? ${kinds} ORDER BY place ${order}`, [seq])
+      yield* this.#itemsOf(seq, order, kinds)
+    }
+  }
+
+  /** As many at a time as most readers take. */
+  * #itemsOf (response: number, order: 'asc' | 'desc', kinds: string): Generator<Json, void, undefined> {
+    const [sign, start] = order === 'asc' ? ['>', -1] : ['<', Number.MAX_SAFE_INTEGER]
+    const sql = `SELECT place, item FROM items WHERE response = ? AND place ${sign} ? ${kinds} ORDER BY place ${order} LIMIT ${MOST_ROWS}`
+    for (let last: number | null = start; last !== null;) {
+      const rows: ReadonlyArray<{ place: number, item: string }> = this.#file.all(sql, [response, last])
       for (const { item } of rows) yield parsed(item)
+      last = rows.length < MOST_ROWS ? null : rows.at(-1)!.place
     }
   }
 
@@ -269,9 +283,7 @@ export class KeptResponses {
     try {
       return this.#file.transaction(work)
     } catch (error) {
-      if (isLocked(error)) {
-        throw responsesError('responses.store_busy', 'another program holds the database of kept responses; ask again', { cause: error })
-      }
+      if (isLocked(error)) throw busy(error)
       this.#count()
       throw responsesError('responses.store_failed', `what is kept cannot be changed: ${messageOf(error)}`, { cause: error })
     }
@@ -313,6 +325,10 @@ export class KeptResponses {
   #row (id: string): Row | undefined {
     return this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ?', [id])
   }
+}
+
+function busy (cause: unknown): Error {
+  return responsesError('responses.store_busy', 'another program holds the database of kept responses; ask again', { cause })
 }
 
 function isLocked (error: unknown): boolean {

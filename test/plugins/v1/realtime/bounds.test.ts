@@ -126,6 +126,32 @@ t.test('a client that does not read holds its engine, and nothing is piled up fo
   t.equal(bytesIn(events), 400 * second.length)
 })
 
+t.test('an engine that speaks without an end is left, and so is one that goes on behind the end of its sound', async t => {
+  const gateway = await realtimeGateway(t)
+  for (const slot of ['agent', 'tts']) await gateway.slots.load(slot)
+  gateway.runtime.engine('agent').answer(says('A word.'))
+  const second = pcmOf(1)
+  for (const [length, status] of [[0, 'failed'], [second.length, 'completed']] as const) {
+    const left = new Promise<void>(resolve => {
+      gateway.runtime.engine('tts').take((request, response) => {
+        request.resume()
+        response.on('close', resolve)
+        response.writeHead(200, { 'content-type': 'audio/wav' }).write(wavHead(length, 24_000, length > 0))
+        const write = (): void => {
+          while (!response.destroyed) if (!response.write(second)) return void response.once('drain', write)
+        }
+        write()
+      })
+    })
+    const { send, next, socket } = await gateway.open()
+    await next('session.created')
+    send({ type: 'response.create' })
+    t.match(await next('response.done'), { response: { status } })
+    await left
+    socket.close()
+  }
+})
+
 t.test('text that comes all at once and without a pause is spoken in pieces', async t => {
   const gateway = await realtimeGateway(t)
   await gateway.slots.load('agent')

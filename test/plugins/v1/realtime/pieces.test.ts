@@ -163,6 +163,7 @@ t.test('an answer that was cut off keeps the words that were heard', async t => 
     const part = { type: 'output_audio' as const, transcript: 'x', spoken: [{ text: 'One two three. ', ms: 1_000 }, { text: 'Four five.', ms: 500 }] }
     truncate(part, ms)
     t.equal(part.spoken.reduce((sum, each) => sum + each.ms, 0), ms, 'and its sound is as long')
+    t.equal(part.spoken.map(({ text }) => text).join(''), part.transcript, 'what a cancelled answer is made of later')
     return part.transcript
   }
   t.strictSame([0, 400, 1_000, 1_300, 1_500].map(after), ['', 'One ', 'One two three. ', 'One two three. Four ', 'One two three. Four five.'])
