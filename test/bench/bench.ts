@@ -14,6 +14,7 @@ import { measureMillion, millionBars } from './memory/memory-million.js'
 import { measureScale, scaleBars } from './memory/memory-scale.js'
 import { measurePeers, peerLines } from './peers/peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
+import { measureReplicas, playRecordedHours, replicaBars, replicaLines } from './replicas/replicas.js'
 import { reportLines, type MemoryResult } from './report.js'
 import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.js'
 import { measureStarts, startBars, startLines } from './start.js'
@@ -74,6 +75,11 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
     startLines(starts).forEach(say)
     const idle = await measureIdle(join(home, 'idle'), SECONDS * 15_000)
     return finish({ starts, idle }, [...startBars(starts), ...idleBars(idle)])
+  }
+  if (options.replicas) {
+    const [throughput, hours] = [await measureReplicas(join(home, 'replicas'), ROUNDS, SECONDS), playRecordedHours()]
+    replicaLines(throughput, hours).forEach(say)
+    return finish({ replicas: throughput }, replicaBars(throughput, hours))
   }
   if (options.dialects) {
     const costs = await measureDialects(home, { rounds: ROUNDS, streams: quick ? 50 : 200, answers: quick ? 300 : 2000 }, say)

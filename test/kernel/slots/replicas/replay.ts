@@ -20,7 +20,7 @@ export interface Replayed {
   readonly ups: ReadonlyArray<{ readonly at: number, readonly up: number }>
   readonly starts: number
   readonly stops: number
-  /** Replicas times milliseconds that they were up or coming. */
+  /** Replicas times milliseconds that they were up or coming; of those that are never stopped, until the last request. */
   readonly engineMs: number
 }
 
@@ -92,12 +92,13 @@ export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt 
     awake = true
     line.push(i)
   }))
-  const last = (arrivals.at(-1)?.at ?? 0) + 4 * 3_600_000
+  const end = arrivals.at(-1)?.at ?? 0
+  const last = end + 4 * 3_600_000
   for (let event = events.next(); event !== null && event.at <= last; event = events.next()) {
     event.run(event.at)
     look(event.at)
   }
-  for (const engine of engines) if (engine.stage !== 'down' && engine.stage !== 'failed') engineMs += last - engine.startedAt
+  for (const engine of engines) if (engine.stage !== 'down' && engine.stage !== 'failed') engineMs += Math.max(0, end - engine.startedAt)
   return { waitsMs, ups, starts, stops, engineMs }
 }
 
