@@ -141,7 +141,7 @@ class GatewayRun implements Gateway {
       goOn()
       await inference.gpu.open()
       await inference.fleet.start()
-      inference.sets.follow()
+      inference.sets.open()
       inference.gpu.resume()
       inference.pressure.start()
       goOn()

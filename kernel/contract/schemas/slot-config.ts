@@ -96,6 +96,8 @@ export const slotConfigSchema = z.strictObject({
     .meta({ description: 'Seconds that a request has waited before another engine is started for the line' }),
   scale_down_wait_s: z.int().min(1).max(86_400).default(300)
     .meta({ description: 'Seconds that an engine beyond `replicas` was not needed before it goes' }),
+  prefix_affinity: z.boolean().default(true)
+    .meta({ description: 'Send a conversation to the engine that has its beginning cached, unless that is too busy' }),
   replica_gpus: z.array(z.int().min(0).max(1023)).max(MAX_REPLICAS).default([])
     .meta({ description: 'GPU of each engine in turn, counted as `gpu_index` does and in its place; [0, 1] puts every second one on the second GPU' }),
   idle_timeout_s: z.int().min(0).max(31_536_000).nullable().default(null)

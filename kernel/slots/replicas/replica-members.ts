@@ -35,6 +35,7 @@ export class ReplicaMembers {
   /** When the last start failed. */
   readonly #failedAt = new Map<number, number>()
   #all: readonly ReplicaMember[] = []
+  #hasAffinity = true
   #deaf: ReadonlyArray<() => void> = []
 
   constructor (deps: ReplicaMembersDeps) {
@@ -47,6 +48,7 @@ export class ReplicaMembers {
   follow (slot: NamedSlotConfig, changed: MemberListener): void {
     this.unfollow()
     this.#failedAt.clear()
+    this.#hasAffinity = slot.prefix_affinity
     this.#all = Array.from({ length: mostReplicas(slot) }, (_, i) => ({ index: i + 1, name: replicaName(slot.name, i + 1) }))
     this.#deaf = this.#all.map(({ index, name }) => this.#deps.fleet.listen(name, (core, before) => {
       if (core.engine === null && before.engine !== null) this.#places.forget(index)
@@ -78,7 +80,7 @@ export class ReplicaMembers {
   lend (light: boolean, source: PrefixSource | null): SlotLease | null {
     const free = this.#free(light ? 'lease' : 'worker')
     if (free.length === 0) return null
-    const keys = light || source === null ? [] : prefixKeys(source)
+    const keys = light || source === null || !this.#hasAffinity ? [] : prefixKeys(source)
     const { index, name } = chooseReplica(free, this.#places.find(keys))!
     this.#places.note(keys, index)
     return this.#deps.fleet.owner(name).tryAcquire(light)

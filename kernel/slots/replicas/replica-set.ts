@@ -216,7 +216,8 @@ export class ReplicaSet {
   }
 
   #look (): void {
-    if (this.#ended !== null) return
+    // one that was deleted is about to end
+    if (this.#ended !== null || this.#deps.fleet.core(this.name) === null) return
     this.#letIn()
     const { clock } = this.#deps
     const { actions, lookAt } = this.#plan()

@@ -14,6 +14,7 @@ export const MOVED = 'moved'
 export class ReplicaSets {
   readonly #deps: ReplicaSetsDeps
   readonly #sets = new Map<string, ReplicaSet>()
+  #isOpen = false
 
   constructor (deps: ReplicaSetsDeps) {
     this.#deps = deps
@@ -29,8 +30,15 @@ export class ReplicaSets {
     return this.#sets.size === 0 ? null : this.find(replicaPlace(name).slot)
   }
 
+  /** From now on there are sets: the fleet knows its slots. */
+  open (): void {
+    this.#isOpen = true
+    this.follow()
+  }
+
   /** The configuration, once the fleet has followed it. */
   follow (): void {
+    if (!this.#isOpen) return
     const { slots } = this.#deps.config.snapshot
     for (const [name, set] of this.#sets) {
       const slot = slots.get(name)
@@ -51,6 +59,7 @@ export class ReplicaSets {
 
   /** Nothing more is started or stopped; those who wait are refused. */
   close (): void {
+    this.#isOpen = false
     for (const set of this.#sets.values()) set.end(svcError('gateway.stopping', 'the gateway is shutting down'))
     this.#sets.clear()
   }
