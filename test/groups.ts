@@ -17,7 +17,7 @@ const first: readonly RegExp[] = [
   /^template\//,
   /gpu-kill/,
   /^kernel\/runtime\/.*(docker|podman)-(runtime|pull)\./,
-  /^e2e\/(llama-container|v1-containers|side-by-side|image-pull)/,
+  /^e2e\/(llama-container|replicas|v1-containers|side-by-side|image-pull)/,
   /interleavings/,
   /^cli\/(plugins\/plugin|serve|engine)/,
   /^plugins\/api\/(stacks\/(sequences|crash)|services)\./,
