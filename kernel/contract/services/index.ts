@@ -14,8 +14,8 @@ export type { ConfigService, ConfigSnapshot, Diagnostic, Paths } from './config/
 export { modelStatuses } from './dispatch.js'
 export type {
   AnswerTap, AnswerTapHead, BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, HeldPart,
-  Interceptor, JsonBody, ModelObject, ModelStatus, Otherwise, OtherwiseRequest, PluginCall, TakenAnswer, TakenRequest, UploadOptions,
-  UpstreamView
+  Interceptor, JsonBody, ModelObject, ModelStatus, Otherwise, OtherwiseRequest, PluginCall, TakenAnswer, TakenRequest,
+  UploadOptions, UpstreamView
 } from './dispatch.js'
 export type { EngineTask, EngineTaskOptions, EngineTasks } from './slots/engine-tasks.js'
 export { severities } from './events.js'
