@@ -1,6 +1,11 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import t from 'tap'
+import gemini from '../../../plugins/dialects/gemini/index.js'
+import ollama from '../../../plugins/dialects/ollama/index.js'
+import hub from '../../../plugins/services/hub/index.js'
+import library from '../../../plugins/services/library/index.js'
+import pull from '../../../plugins/services/pull/index.js'
 import messageRoutes from '../../../plugins/v1/messages/index.js'
 import responseRoutes from '../../../plugins/v1/responses/index.js'
 import { createFakeEngine, createFakeProviderPlugin } from '../../../kernel/testing/index.js'
@@ -20,13 +25,56 @@ const expected = {
   schema: said.shape.join(''), image: said.picture.join('')
 } as const
 type Kind = keyof typeof expected
+type Ask = (more: object, model: string) => Promise<string>
+type Row = Partial<Record<Kind, Cell>>
 
-function cells (openai: OpenAI, anthropic: Anthropic): Readonly<Record<string, Partial<Record<Kind, Cell>>>> {
+const row = (whole: Ask, streamed: Ask, tools: object, shape: object, image: object): Record<Kind, Cell> => ({
+  plain: model => whole({}, model),
+  streamed: model => streamed({}, model),
+  tools: model => whole(tools, model),
+  streamedTools: model => streamed(tools, model),
+  schema: model => whole(shape, model),
+  image: model => whole(image, model)
+})
+
+const chatTools = { tools: [{ type: 'function', function: { name: 'weather', parameters } }] }
+
+/** The dialects whose clients a ring runs: here by their bodies. */
+function otherCells (url: string): Readonly<Record<string, Row>> {
+  const post = async (path: string, body: object): Promise<string> => {
+    const headers = { 'content-type': 'application/json' }
+    const answer = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    if (answer.status !== 200) throw new Error(await answer.text())
+    return answer.text()
+  }
+  interface Call { readonly name: string, readonly arguments?: object, readonly args?: object }
+  const called = (call: Call): string => `${call.name}(${JSON.stringify(call.arguments ?? call.args)})`
+  interface Message { readonly content: string, readonly tool_calls?: ReadonlyArray<{ readonly function: Call }> }
+  interface Line { readonly message: Message }
+  const lines = (text: string): string => text.trimEnd().split('\n').map(line => (JSON.parse(line) as Line).message)
+    .map(({ content, tool_calls: calls = [] }) => content + calls.map(call => called(call.function)).join('')).join('')
+  interface Part { readonly text?: string, readonly functionCall?: Call }
+  interface Answer { readonly candidates: ReadonlyArray<{ readonly content?: { readonly parts?: readonly Part[] } }> }
+  const parts = (text: string): string => (JSON.parse(text) as Answer).candidates.flatMap(({ content }) => content?.parts ?? [])
+    .map(({ text: words = '', functionCall: call }) => call === undefined ? words : called(call)).join('')
+  const events = (text: string): string => text.split('\n').filter(line => line.startsWith('data: ')).map(line => parts(line.slice(6))).join('')
+  const chats = (stream: boolean): Ask => async (more, model) => lines(await post('/api/chat', { model, messages: question, stream, ...more }))
+  const contents = [{ role: 'user', parts: [{ text: 'hi' }] }]
+  const generates: Ask = async (more, model) => parts(await post(`/v1beta/models/${model}:generateContent`, { contents, ...more }))
+  const streams: Ask = async (more, model) => events(await post(`/v1beta/models/${model}:streamGenerateContent?alt=sse`, { contents, ...more }))
+  return {
+    Ollama: row(chats(false), chats(true), chatTools, { format: schema }, { messages: [{ role: 'user', content: 'hi', images: ['iVBORw0KGgoAAAAA'] }] }),
+    Gemini: row(generates, streams, { tools: [{ functionDeclarations: [{ name: 'weather', parameters }] }] },
+      { generationConfig: { responseMimeType: 'application/json', responseJsonSchema: schema } },
+      { contents: [{ role: 'user', parts: [{ text: 'hi' }, { inlineData: { mimeType: 'image/png', data: 'AAAA' } }] }] })
+  }
+}
+
+function cells (openai: OpenAI, anthropic: Anthropic): Readonly<Record<string, Row>> {
   const spoken = ({ choices: [choice] }: OpenAI.ChatCompletion): string => {
     const call = choice!.message.tool_calls?.[0] as OpenAI.ChatCompletionMessageFunctionToolCall | undefined
     return call === undefined ? choice!.message.content! : `${call.function.name}(${call.function.arguments})`
   }
-  type Ask = (more: object, model: string) => Promise<string>
   const chats: Ask = async (more, model) => spoken(await openai.chat.completions.create({ model, messages: question, ...more }))
   const streams: Ask = async (more, model) =>
     spoken(await openai.chat.completions.stream({ model, messages: question, ...more }).finalChatCompletion())
@@ -45,17 +93,8 @@ function cells (openai: OpenAI, anthropic: Anthropic): Readonly<Record<string, P
   const asks: Ask = async (more, model) => told(await anthropic.messages.create({ model, ...asked, ...more }))
   const asksStreaming: Ask = async (more, model) =>
     told(await anthropic.messages.stream({ model, ...asked, ...more }).finalMessage())
-  const chatTools = { tools: [{ type: 'function', function: { name: 'weather', parameters } }] }
   const responseTools = { tools: [{ type: 'function', name: 'weather', parameters, strict: false }] }
   const messageTools = { tools: [{ name: 'weather', input_schema: parameters }] }
-  const row = (whole: Ask, streamed: Ask, tools: object, shape: object, image: object): Record<Kind, Cell> => ({
-    plain: model => whole({}, model),
-    streamed: model => streamed({}, model),
-    tools: model => whole(tools, model),
-    streamedTools: model => streamed(tools, model),
-    schema: model => whole(shape, model),
-    image: model => whole(image, model)
-  })
   return {
     chat: row(chats, streams, chatTools, { response_format: { type: 'json_schema', json_schema: { name: 'state', schema, strict: true } } },
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }, { type: 'image_url', image_url: { url: png } }] }] }),
@@ -104,7 +143,7 @@ t.test('every dialect on every engine, in the clients of their makers', async t 
   const slot = (provider: string): string => `type = "llm"\nprovider = "${provider}"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n`
   const gateway = await wireGateway(t, {
     plugins: [
-      responseRoutes, messageRoutes,
+      responseRoutes, messageRoutes, hub, library, pull, ollama, gemini,
       createFakeProviderPlugin({ name: 'whole', surfaces: { ...small, responses: surface('/responses'), messages: surface('/messages') } }),
       createFakeProviderPlugin({ name: 'small', surfaces: small })
     ],
@@ -123,7 +162,7 @@ t.test('every dialect on every engine, in the clients of their makers', async t 
   await gateway.fetch('/v1/models')
   const openai = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'anything', maxRetries: 0 })
   const anthropic = new Anthropic({ baseURL: gateway.baseUrl, apiKey: 'anything', maxRetries: 0 })
-  for (const [dialect, row] of Object.entries(cells(openai, anthropic))) {
+  for (const [dialect, row] of Object.entries({ ...cells(openai, anthropic), ...otherCells(gateway.baseUrl) })) {
     for (const [engine, model] of Object.entries({ ...slots, ...models })) {
       await t.test(`${dialect} on ${engine}`, async t => {
         for (const [kind, ask] of Object.entries(row) as Array<[Kind, Cell]>) {
