@@ -28,7 +28,7 @@ const REPORT = `
 
 t.setTimeout(600_000)
 for (const kind of ['docker', 'podman'] as const) {
-  t.test(kind, async t => {
+  t.test(`what ${kind} is told of a container is what it does`, async t => {
     const engine = await testEngine(t, kind)
     if (engine === null) return
     const instance = uniqueName('test')

@@ -44,7 +44,7 @@ async function standOf (t: Test, form: 'process' | 'docker' | 'podman'): Promise
 }
 
 for (const form of ['process', 'docker', 'podman'] as const) {
-  t.test(form, async t => {
+  t.test(`what an engine runs beside its slot ends as told, by way of ${form}`, async t => {
     const stand = await standOf(t, form)
     if (stand === null) return
     const home = await mkdtemp(join(tmpdir(), 'svc-tasks-'))

@@ -24,7 +24,7 @@ async function gatewayFor (t: Test, svc = ''): Promise<ChatOnly & { client: Open
   return { ...made, client: clientOf(made.gateway) }
 }
 
-t.test('conversations', async t => {
+t.test('a client keeps what is said in a conversation, and goes on with it', async t => {
   const { gateway, says, asked, client } = await gatewayFor(t)
   const model = 'agent'
   const saying = (content: string): void => says({ deltas: [{ content }] })

@@ -18,7 +18,7 @@ interface Bench {
 
 t.setTimeout(600_000)
 for (const kind of ['docker', 'podman'] as const) {
-  t.test(kind, async t => {
+  t.test(`images come from a registry through ${kind}`, async t => {
     const engine = await testEngine(t, kind)
     const registry = await testRegistry(t)
     if (engine === null || registry === null) return

@@ -7,7 +7,7 @@ import { realClock, recordingLogger } from '../support.js'
 import t from 'tap'
 
 for (const beside of [false, true]) {
-  t.test(beside ? 'conformance beside another driver' : 'conformance', async t => {
+  t.test(beside ? 'the driver of processes conforms, beside another one' : 'the driver of processes conforms', async t => {
     const stateDir = t.testdir()
     const checks = runtimeConformance({
       open: async () => {
