@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readableLogLine } from '../../cli/serve/log-line.js'
@@ -92,7 +92,8 @@ t.test('an approved call that a crash cut off is told as such at the next start,
   const id = await ask(first.url)
   t.match(await on(first.url)('list'), { code: 0, stdout: new RegExp(`^ID +TOOL +AGENT .*\\n${id.slice(0, 8)} +shop/buy +hermes `) })
   const approving = on(first.url)('approve', id.slice(0, 8))
-  while (!existsSync(join(home, 'ran'))) await new Promise(setImmediate)
+  // it is there a moment before anything is in it
+  while (!statSync(join(home, 'ran'), { throwIfNoEntry: false })?.size) await new Promise(setImmediate)
   first.child.kill('SIGKILL')
   t.match(await approving, { code: 1 })
   await first.finished
