@@ -16,8 +16,8 @@ const RERANK_WEIGHT = 0.4
 const BELIEVED = 0.3
 /** Of random scores for n candidates, one correlation in a thousand is above this through the root of n. */
 const CHANCE = 3
-/** Of fewer candidates a correlation says nothing. */
-const LEAST_JUDGED = 10
+/** Of fewer candidates a correlation says next to nothing, and all of them are among the first ten in any order. */
+const LEAST_JUDGED = 11
 /** Scores of BM25 have no bound: one of this size counts as half certain. */
 const HALF_CERTAIN = 8
 /** In a bank of few memories every word is in most of them, and BM25 gives it next to nothing. */
