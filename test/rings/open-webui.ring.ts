@@ -48,9 +48,15 @@ async function signIn (page: Page, origin: string): Promise<void> {
   await page.until('(() => { const close = document.querySelector("[aria-label=Close]"); close?.click(); return close === null })()', 'nothing lies over the page')
 }
 
+const hasFailed = 'document.body.innerText.includes("500: Internal Error")'
+
+/** Its script gives up for good when one of its first questions fails: the page is loaded again, as people do. */
 async function open (page: Page, url: string): Promise<void> {
-  await page.goto(url)
-  await page.until(`location.href.startsWith(${JSON.stringify(url)}) && ${isReady}`, `${url} is there`)
+  for (let triesLeft = 3; ; triesLeft--) {
+    await page.goto(url)
+    await page.until(`location.href.startsWith(${JSON.stringify(url)}) && (${isReady} || ${hasFailed})`, `${url} is there`)
+    if (triesLeft === 0 || !await page.read<boolean>(hasFailed)) return
+  }
 }
 
 /** Gives the page a file, as its button does. */
