@@ -1,22 +1,23 @@
-import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { ContainerRuntime } from '../../kernel/contract/provider/engine-runtime.js'
 import { runtimeConformance, tinyContainer } from '../../kernel/testing/index.js'
 import { openKubernetes } from '../../plugins/runtimes/kubernetes/open.js'
 import { clusterSettings } from '../../plugins/runtimes/kubernetes/settings.js'
-import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { run } from '../cli/support.js'
-import { api, chat, liveHome, readStream, startLive, writeHome, type LiveGateway } from '../e2e/live-gateway.js'
+import { api, chat, readStream } from '../e2e/live-gateway.js'
 import { eventually, realClock, recordingLogger } from '../kernel/runtime/support.js'
-import { cluster, pathOf, type Cluster } from './support/cluster.js'
+import { changesHands } from './kubernetes/credentials.js'
+import { breaks } from './kubernetes/faults.js'
+import { reaches } from './kubernetes/reach.js'
+import { grows } from './kubernetes/scale.js'
+import {
+  clusterHome, drains, endlessStream, loadError, NAMESPACE, podsOf, programOf, slotFile, slotOf, UP
+} from './kubernetes/slots.js'
+import { stores } from './kubernetes/storage.js'
+import { cluster, type Cluster } from './support/cluster.js'
 
 t.setTimeout(600_000)
-const LLAMA = process.env.SVC_TEST_LLAMA_IMAGE ?? 'svc-test/llama:latest'
-const NAMESPACE = 'svc-ring'
-const UP = /^(?:ready|serving)$/
 
 t.test('a real cluster', async t => {
   const here = await cluster(t)
@@ -30,6 +31,11 @@ t.test('a real cluster', async t => {
   }
   await t.test('a slot in the cluster, behind the real gateway', t => serves(t, here))
   await t.test('each way of a pod not to come up is a code of its own, with the next step', t => fails(t, here))
+  await t.test('engines are reached by their pod, by a port of the node, and forwarded', t => reaches(t, here))
+  await t.test('models come from a claim and from downloads, images from registries that want a login', t => stores(t, here))
+  await t.test('credentials and rights change while slots run', t => changesHands(t, here))
+  if (here.folder !== null) await t.test('what runs engines breaks while they run', t => breaks(t, here))
+  if (here.folder !== null) await t.test('many nodes, slots and pods', t => grows(t, here))
   if (here.folder !== null) await t.test('a stream goes on while the API server is away, and ends of engines are told afterwards', t => survives(t, here))
 })
 
@@ -51,55 +57,6 @@ async function conforms (t: Test, { kubeconfig }: Cluster): Promise<void> {
   // the host of a pod is its node, which is this machine: its loopback has the port that is forwarded
   const checks = runtimeConformance({ open, spec: wish => tinyContainer('svc-test/node:1', { ...wish, network: 'everywhere' }) })
   for (const { name, run: judge } of checks) await t.test(name, judge)
-}
-
-interface Slot { readonly state: string, readonly metadata: { readonly message: string } }
-
-type Refused = { readonly error: { readonly message: string, readonly details: { readonly reason: string } } }
-
-interface Home {
-  readonly home: string
-  readonly start: () => Promise<LiveGateway>
-}
-
-/** Slots with llama-server on the CPU, reached by the address of the pod. */
-async function clusterHome (t: Test, { kubeconfig }: Cluster, slots: Readonly<Record<string, string>>, cluster = ''): Promise<Home> {
-  const home = await liveHome(t, {
-    'var/lib/svc/models/demo.gguf': bigramGguf(),
-    'var/lib/svc/models/endless.gguf': bigramGguf({ cycle: true, contextLength: 32_768 })
-  })
-  const models = `${home}/var/lib/svc/models`
-  await writeHome(home, {
-    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[runtime.kubernetes]\nkubeconfig = "${kubeconfig}"\nnamespace = "${NAMESPACE}"\n${cluster}[slots]\nautostart = false\nstop_timeout_s = 3\n`,
-    'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${models}/demo.gguf"\n[models.endless]\npath = "${models}/endless.gguf"\n`,
-    ...Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text]))
-  })
-  return { home, start: () => startLive(t, home) }
-}
-
-function slotFile ({ model = 'demo', image = LLAMA, extra = '', options = '' } = {}): string {
-  return `device = "cpu"\nruntime = "kubernetes"\nimage = "${image}"\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 4096\n${extra}[runtime_options]\nresources = { requests = { cpu = "50m", memory = "32Mi" } }\n${options}`
-}
-
-const slotOf = async (gateway: LiveGateway, name: string): Promise<Slot> => (await api(gateway, 'GET', `/api/slots/${name}`)).json as Slot
-
-async function podsOf ({ kubectl }: Cluster): Promise<string[]> {
-  return (await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name')).split('\n').filter(line => line !== '')
-}
-
-/** A stream that lasts until it is left; `grows` waits for more of it. */
-async function endlessStream (gateway: LiveGateway): Promise<{ grows: () => Promise<boolean>, leave: () => void }> {
-  const controller = new AbortController()
-  const response = await chat(gateway.url, { model: 'endless', stream: true, max_tokens: 10_000_000 }, controller.signal)
-  const reader = response.body!.getReader()
-  await reader.read()
-  return {
-    grows: async () => {
-      for (let i = 0; i < 20; i++) if ((await reader.read()).done) return false
-      return true
-    },
-    leave: () => controller.abort()
-  }
 }
 
 async function serves (t: Test, here: Cluster): Promise<void> {
@@ -151,10 +108,6 @@ async function serves (t: Test, here: Cluster): Promise<void> {
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
 
-async function drains ({ grows }: { grows: () => Promise<boolean> }): Promise<boolean> {
-  for (;;) if (!await grows().catch(() => false)) return false
-}
-
 async function fails (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, {
     'no-image': slotFile({ image: '127.0.0.1:5999/nothing/here:1' }),
@@ -164,8 +117,7 @@ async function fails (t: Test, here: Cluster): Promise<void> {
     'no-program': slotFile({ image: 'svc-test/node:1' })
   }, 'capacity_timeout_s = 10\n')
   const gateway = await start()
-  const load = async (name: string): Promise<Refused['error']> =>
-    ((await api(gateway, 'POST', `/api/slots/${name}/load`, {})).json as Refused).error
+  const load = (name: string): ReturnType<typeof loadError> => loadError(gateway, name)
   const waiting = load('no-room')
   await eventually('the scheduler says why', async () => /waiting for capacity: .*nvidia\.com\/gpu/.test((await slotOf(gateway, 'no-room')).metadata.message))
   t.match(await load('no-image'), { details: { reason: 'kubernetes.image_pull' }, message: /127\.0\.0\.1:5999/ })
@@ -181,16 +133,11 @@ async function survives (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { endless: slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' }) })
   const gateway = await start()
   const stream = await endlessStream(gateway)
-  const folder = here.folder!
-  const pid = Number(readFileSync(join(folder, 'run/kube-apiserver.pid'), 'utf8'))
-  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').filter(word => word !== '')
-  process.kill(pid, 'SIGKILL')
-  await eventually('it is gone', () => !existsSync(`/proc/${pid}`))
+  const server = programOf(here.folder!, 'kube-apiserver')
+  await server.kill()
   t.ok(await stream.grows(), 'the stream goes on')
   t.match(await slotOf(gateway, 'endless'), { state: UP })
-  const server = spawn(words[0]!, words.slice(1), { detached: true, stdio: 'ignore', env: { ...process.env, PATH: pathOf(folder) } })
-  server.unref()
-  writeFileSync(join(folder, 'run/kube-apiserver.pid'), String(server.pid))
+  server.start()
   await eventually('the API server is back', () => here.kubectl('get', '--raw', '/readyz'))
   t.ok(await stream.grows(), 'and after it is back')
   await here.kubectl('-n', NAMESPACE, 'delete', ...await podsOf(here), '--grace-period=1')

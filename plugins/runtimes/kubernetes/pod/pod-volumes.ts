@@ -66,7 +66,14 @@ function fetches (models: readonly MountSpec[], { downloads, download_image: ima
       throw kubernetesError('kubernetes.unsupported', `the download to ${path} is not below the folder of the model (${models.map(({ target }) => target).join(', ')})`)
     }
     const words = [url, path, sha256].map(word => word.replaceAll('$', '$$$$'))
-    return { name: `fetch-${i}`, image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', FETCH.replaceAll('$', '$$$$'), 'sh', ...words], volumeMounts }
+    return {
+      name: `fetch-${i}`,
+      image,
+      imagePullPolicy: 'IfNotPresent',
+      command: ['sh', '-c', FETCH.replaceAll('$', '$$$$'), 'sh', ...words],
+      terminationMessagePolicy: 'FallbackToLogsOnError',
+      volumeMounts
+    }
   })
 }
 

@@ -1,0 +1,147 @@
+import { connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { api, chat } from '../../e2e/live-gateway.js'
+import { eventually } from '../../kernel/runtime/support.js'
+import {
+  apply, clusterHome, drains, endlessStream, NAMESPACE, podsOf, programOf, slotFile, slotOf, UP
+} from './slots.js'
+import type { Cluster } from '../support/cluster.js'
+
+const ENDLESS = slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' })
+const OF_US = 'app.kubernetes.io/managed-by=svc-gateway'
+const CUTS = process.env.SVC_TEST_KUBERNETES_SCALE === 'full' ? 60 : 12
+
+/** The node goes away for a while, is drained, the gateway dies in the middle of a start, the watch is cut again and again. */
+export async function breaks (t: Test, here: Cluster): Promise<void> {
+  const { kubectl } = here
+  await apply(here, t.testdir(), {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'bystander', namespace: NAMESPACE, labels: { 'app.kubernetes.io/managed-by': 'svc-gateway' } },
+    spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'c', image: 'svc-test/busybox:1', command: ['sleep', '100000'] }] }
+  })
+  const uid = (): Promise<string> => kubectl('-n', NAMESPACE, 'get', 'pod', 'bystander', '-o', 'jsonpath={.metadata.uid} {.status.containerStatuses[0].restartCount}')
+  await kubectl('-n', NAMESPACE, 'wait', '--for=condition=Ready', 'pod/bystander', '--timeout=60s')
+  const before = await uid()
+  await t.test('a kubelet that is killed and comes back is not noticed by a stream', t => loseKubelet(t, here))
+  await t.test('a node that is drained ends its engines; the next one waits for a node, says so, and comes up where there is one', t => drainNode(t, here))
+  await t.test('a gateway that is killed in the middle of a start leaves one engine', t => dieInStart(t, here))
+  await t.test('a watch that is cut every second loses no end', t => cutWatch(t, here))
+  t.equal(await uid(), before, 'a pod of others with the same label was left alone')
+  await kubectl('-n', NAMESPACE, 'delete', 'pod', 'bystander', '--grace-period=0', '--force')
+}
+
+async function loseKubelet (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, { endless: ENDLESS })
+  const gateway = await start()
+  const stream = await endlessStream(gateway)
+  const kubelet = programOf(here.folder!, 'kubelet')
+  await kubelet.kill()
+  t.ok(await stream.grows(), 'the stream goes on')
+  kubelet.start()
+  await eventually('the kubelet tells of itself', async () => /True/.test(await here.kubectl('get', 'node', 'localhost', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')))
+  t.ok(await stream.grows())
+  t.match(await slotOf(gateway, 'endless'), { state: UP })
+  stream.leave()
+  t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
+  t.strictSame(await engines(here), [])
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+async function drainNode (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, { endless: ENDLESS })
+  const gateway = await start()
+  const stream = await endlessStream(gateway)
+  const ended = drains(stream)
+  await here.kubectl('drain', 'localhost', '--force', '--ignore-daemonsets', '--delete-emptydir-data', '--grace-period=2', '--pod-selector=svc.local/engine')
+  t.equal(await ended, false, 'the stream ends')
+  await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'endless')).state))
+  t.match(gateway.log(), /the cluster ended an engine: .*EvictionByEvictionAPI|EvictionByEvictionAPI/)
+  const load = api(gateway, 'POST', '/api/slots/endless/load', {})
+  await eventually('it waits for a node', async () => /waiting for capacity: .*unschedulable/.test((await slotOf(gateway, 'endless')).metadata.message))
+  await here.kubectl('uncordon', 'localhost')
+  t.match(await load, { status: 200 }, 'and comes up once there is one')
+  t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
+  t.strictSame(await engines(here), [])
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+/** The many steps are those of the ring `kubernetes-kill`. */
+async function dieInStart (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, { agent: slotFile() })
+  const moments = { 'the pod is there': '{.items[*].metadata.name}', 'the engine runs': '{.items[*].status.containerStatuses[?(@.state.running)].name}' }
+  for (const [name, path] of Object.entries(moments)) {
+    let gateway = await start()
+    void api(gateway, 'POST', '/api/slots/agent/load', {}).catch(() => {})
+    await eventually(name, async () => (await here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', OF_US, '-o', `jsonpath=${path}`)).replace('bystander', '').trim() !== '')
+    await gateway.kill('SIGKILL')
+    gateway = await start()
+    t.match(await api(gateway, 'POST', '/api/slots/agent/load', {}), { status: 200 }, name)
+    t.equal((await engines(here)).length, 1)
+    t.match(await chat(gateway.url, { max_tokens: 5 }), { status: 200 })
+    t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
+    t.strictSame(await engines(here), [])
+    t.equal(await gateway.kill('SIGTERM'), 0)
+  }
+}
+
+async function cutWatch (t: Test, here: Cluster): Promise<void> {
+  const way = await cuttable(t, 16_443)
+  const kubeconfig = join(t.testdir(), 'kubeconfig')
+  writeFileSync(kubeconfig, readFileSync(here.kubeconfig, 'utf8').replace(/127\.0\.0\.1:16443/, `127.0.0.1:${way.port}`))
+  const { start } = await clusterHome(t, { kubeconfig }, { agent: slotFile() })
+  const gateway = await start()
+  const memory = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8'))![1]) / 1024
+  const at = memory()
+  const timer = setInterval(way.cut, 1000)
+  t.teardown(() => clearInterval(timer))
+  const done = way.cuts() + CUTS
+  let ends = 0
+  while (way.cuts() < done) {
+    await eventually('it comes up', async () => (await api(gateway, 'POST', '/api/slots/agent/load', {})).status === 200)
+    await here.kubectl('-n', NAMESPACE, 'delete', ...await engines(here), '--grace-period=0', '--force')
+    await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'agent')).state))
+    ends++
+  }
+  clearInterval(timer)
+  t.comment(`${way.cuts()} cuts, ${ends} ends, each told; ${way.opened()} connections; resident ${Math.round(at)} to ${Math.round(memory())} MiB`)
+  t.ok(way.opened() < way.cuts() * 12, 'there is no storm of connections')
+  t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+async function engines (here: Cluster): Promise<string[]> {
+  return (await podsOf(here)).filter(name => !name.endsWith('/bystander'))
+}
+
+interface Way { readonly port: number, readonly cut: () => void, readonly cuts: () => number, readonly opened: () => number }
+
+/** Another door to a port of this host, whose connections can be broken. */
+async function cuttable (t: Test, to: number): Promise<Way> {
+  const open = new Set<Socket>()
+  let [cuts, opened] = [0, 0]
+  const server = createServer(socket => {
+    opened++
+    const other = connect(to, '127.0.0.1')
+    open.add(socket)
+    for (const [one, two] of [[socket, other], [other, socket]] as const) {
+      one.on('error', () => {}).on('close', () => two.destroy()).pipe(two)
+    }
+    socket.on('close', () => open.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of open) socket.destroy()
+    server.close()
+  })
+  const cut = (): void => {
+    cuts++
+    for (const socket of open) socket.destroy()
+  }
+  return { port: (server.address() as AddressInfo).port, cut, cuts: () => cuts, opened: () => opened }
+}

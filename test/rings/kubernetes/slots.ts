@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { bigramGguf } from '../../../plugins/services/demo/bigram-gguf.js'
+import { api, chat, liveHome, startLive, writeHome, type LiveGateway } from '../../e2e/live-gateway.js'
+import { eventually } from '../../kernel/runtime/support.js'
+import { pathOf, type Cluster } from '../support/cluster.js'
+
+export const LLAMA = process.env.SVC_TEST_LLAMA_IMAGE ?? 'svc-test/llama:latest'
+export const NAMESPACE = 'svc-ring'
+export const UP = /^(?:ready|serving)$/
+
+export interface Slot { readonly state: string, readonly metadata: { readonly message: string } }
+
+export type Refused = { readonly error: { readonly message: string, readonly details: { readonly reason: string } } }
+
+export interface Home {
+  readonly home: string
+  readonly start: () => Promise<LiveGateway>
+}
+
+/** Slots with llama-server on the CPU, reached by the address of the pod. */
+export async function clusterHome (t: Test, { kubeconfig }: Pick<Cluster, 'kubeconfig'>, slots: Readonly<Record<string, string>>, cluster = ''): Promise<Home> {
+  const home = await liveHome(t, {
+    'var/lib/svc/models/demo.gguf': bigramGguf(),
+    'var/lib/svc/models/endless.gguf': bigramGguf({ cycle: true, contextLength: 32_768 })
+  })
+  const models = `${home}/var/lib/svc/models`
+  await writeHome(home, {
+    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[runtime.kubernetes]\nkubeconfig = "${kubeconfig}"\nnamespace = "${NAMESPACE}"\n${cluster}[slots]\nautostart = false\nstop_timeout_s = 3\n`,
+    'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${models}/demo.gguf"\n[models.endless]\npath = "${models}/endless.gguf"\n`,
+    ...Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text]))
+  })
+  return { home, start: () => startLive(t, home) }
+}
+
+export function slotFile ({ model = 'demo', image = LLAMA, extra = '', options = '' } = {}): string {
+  return `device = "cpu"\nruntime = "kubernetes"\nimage = "${image}"\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 4096\n${extra}[runtime_options]\nresources = { requests = { cpu = "50m", memory = "32Mi" } }\n${options}`
+}
+
+export const slotOf = async (gateway: LiveGateway, name: string): Promise<Slot> => (await api(gateway, 'GET', `/api/slots/${name}`)).json as Slot
+
+export async function podsOf ({ kubectl }: Cluster): Promise<string[]> {
+  return (await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name')).split('\n').filter(line => line !== '')
+}
+
+/** A stream that lasts until it is left; `grows` waits for more of it. */
+export async function endlessStream (gateway: LiveGateway): Promise<{ grows: () => Promise<boolean>, leave: () => void }> {
+  const controller = new AbortController()
+  const response = await chat(gateway.url, { model: 'endless', stream: true, max_tokens: 10_000_000 }, controller.signal)
+  const reader = response.body!.getReader()
+  await reader.read()
+  return {
+    grows: async () => {
+      for (let i = 0; i < 20; i++) if ((await reader.read()).done) return false
+      return true
+    },
+    leave: () => controller.abort()
+  }
+}
+
+export async function drains ({ grows }: { grows: () => Promise<boolean> }): Promise<boolean> {
+  for (;;) if (!await grows().catch(() => false)) return false
+}
+
+export interface ClusterProcess {
+  readonly kill: () => Promise<void>
+  /** Anew, by its own words. */
+  readonly start: () => void
+}
+
+/** A program of the cluster, by the name of its file with the pid. */
+export function programOf (folder: string, name: string): ClusterProcess {
+  const file = join(folder, `run/${name}.pid`)
+  const pid = Number(readFileSync(file, 'utf8'))
+  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').filter(word => word !== '')
+  return {
+    kill: async () => {
+      process.kill(pid, 'SIGKILL')
+      await eventually(`${name} is gone`, () => !existsSync(`/proc/${pid}`))
+    },
+    start: () => {
+      const child = spawn(words[0]!, words.slice(1), { detached: true, stdio: 'ignore', env: { ...process.env, PATH: pathOf(folder) } })
+      child.unref()
+      writeFileSync(file, String(child.pid))
+    }
+  }
+}
+
+/** Objects as JSON, applied as they are. */
+export async function apply ({ kubectl }: Pick<Cluster, 'kubectl'>, folder: string, ...objects: readonly object[]): Promise<void> {
+  const file = join(folder, `objects-${Math.random().toString(36).slice(2)}.json`)
+  writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
+  await kubectl('apply', '-f', file)
+}
+
+/** The error of a load. */
+export async function loadError (gateway: LiveGateway, name: string): Promise<Refused['error']> {
+  return ((await api(gateway, 'POST', `/api/slots/${name}/load`, {})).json as Refused).error
+}
