@@ -14,6 +14,7 @@ import { measureMillion, millionBars } from './memory/memory-million.js'
 import { measureScale, scaleBars } from './memory/memory-scale.js'
 import { measurePeers, peerLines } from './peers/peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
+import { againstBars, againstLines, measureAgainst } from './replicas/against.js'
 import { measureReplicas, playRecordedHours, replicaBars, replicaLines } from './replicas/replicas.js'
 import { reportLines, type MemoryResult } from './report.js'
 import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.js'
@@ -77,9 +78,14 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
     return finish({ starts, idle }, [...startBars(starts), ...idleBars(idle)])
   }
   if (options.replicas) {
+    const { against: dist } = options
+    // as many rounds as it takes to tell three per cent from the noise of a machine
+    const against = dist === undefined ? null : await measureAgainst(dist, join(home, 'against'), ROUNDS * 3, SECONDS)
+    if (against !== null) againstLines(against).forEach(say)
     const [throughput, hours] = [await measureReplicas(join(home, 'replicas'), ROUNDS, SECONDS), playRecordedHours()]
     replicaLines(throughput, hours).forEach(say)
-    return finish({ replicas: throughput }, replicaBars(throughput, hours))
+    const bars = [...against === null ? [] : againstBars(against), ...replicaBars(throughput, hours)]
+    return finish({ against, replicas: throughput }, bars)
   }
   if (options.dialects) {
     const costs = await measureDialects(home, { rounds: ROUNDS, streams: quick ? 50 : 200, answers: quick ? 300 : 2000 }, say)

@@ -17,6 +17,8 @@ const flags = {
 export type BenchOptions = Readonly<Record<keyof typeof flags, boolean>> & {
   /** A file of LoCoMo. */
   readonly memory?: string
+  /** Where another checkout was built into. */
+  readonly against?: string
 }
 
 export const helpText = `Usage: npm run bench -- [options]
@@ -28,6 +30,8 @@ ${Object.entries(flags).map(([name, what]) => `  --${name.padEnd(13)} ${what}`).
   --memory FILE   only the embedded memory: how much of LoCoMo (FILE, its JSON) it finds again, 100,000 memories in one bank, and what they
                   hold up of a gateway with a chat stream through it, and 1,000 beside a Hindsight server
 
+  --against DIST  with --replicas: also a slot with one engine, in this build and in another, whose dist folder this is
+
 Where they are installed it uses wrk to make the load and nginx as the upstream.
 SVC_BENCH_MODELS: base URL of an OpenAI-compatible server, for the vectors and the rerank of --memory.
 SVC_BENCH_HINDSIGHT: a Hindsight server of --memory that runs and takes its vectors from there; else test/engines/hindsight.sh
@@ -38,5 +42,5 @@ SVC_BENCH_NGINX, SVC_BENCH_LLAMA_SWAP, SVC_BENCH_LITELLM, SVC_BENCH_PORTKEY: pro
 /** Throws an error that names an unknown option. */
 export function readOptions (args: readonly string[]): BenchOptions {
   const options = Object.fromEntries(Object.keys(flags).map(name => [name, { type: 'boolean', default: false } as const]))
-  return parseArgs({ args: [...args], options: { ...options, memory: { type: 'string' } } }).values as unknown as BenchOptions
+  return parseArgs({ args: [...args], options: { ...options, memory: { type: 'string' }, against: { type: 'string' } } }).values as unknown as BenchOptions
 }

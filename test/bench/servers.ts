@@ -25,8 +25,13 @@ export interface BenchProgram extends BenchServer {
 }
 
 /** Starts a program of this folder and waits for its line of JSON. */
-export async function startProgram (name: string, args: readonly string[]): Promise<BenchProgram> {
-  const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), [...args], {
+export function startProgram (name: string, args: readonly string[]): Promise<BenchProgram> {
+  return startProgramOf(fileURLToPath(new URL('.', import.meta.url)), name, args)
+}
+
+/** The same of another build. */
+export async function startProgramOf (folder: string, name: string, args: readonly string[]): Promise<BenchProgram> {
+  const child = fork(join(folder, `${name}.js`), [...args], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'], execArgv: ['--expose-gc']
   })
   const [line] = await once(child.stdout!, 'data') as [Buffer]
