@@ -7,6 +7,9 @@ import { bool, object, optional, readBody, readQuery, required, text, unpaged } 
 /** The gateway's own names of banks: another bank that answers to one of them would get what is meant for it. */
 const RESERVED = /^(shared|agents|project__|private__)/
 
+/** Of one bank. */
+const MOST_ALIASES = 10_000
+
 /** What a change is answered with. */
 const FIRST: Page = { limit: 1000, offset: 0 }
 
@@ -22,6 +25,9 @@ const create: Handler = ({ core, params, body, headers, ignored }) => {
     throw new WireError(400, `Invalid alias '${alias.slice(0, 100)}'`)
   }
   if (findBank(core.store, alias) !== undefined || ownerOf(core, alias) !== undefined) throw new WireError(409, `'${alias}' is a bank or an alias already`)
+  if (countOf(core, bank) >= MOST_ALIASES) {
+    throw new WireError(409, `Bank '${bank.bank_id}' has ${MOST_ALIASES} aliases, which is the most: delete one that is not used`)
+  }
   core.store.transaction(() => {
     core.store.run('INSERT INTO bank_aliases (alias, bank, created_at) VALUES (?, ?, ?)', [alias, bank.seq, core.now()])
     if (primary) setPrimary(core, bank, alias, true)
@@ -58,12 +64,15 @@ function setPrimary ({ store }: Core, bank: BankRow, alias: string, primary: boo
   store.run('UPDATE bank_aliases SET is_primary = ? WHERE alias = ? AND bank = ?', [Number(primary), alias, bank.seq])
 }
 
-function view ({ store }: Core, bank: BankRow, { limit, offset }: Page, status = 200): WireAnswer {
-  const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM bank_aliases WHERE bank = ?', [bank.seq])!
-  const rows = store.all<{ alias: string, is_primary: number }>(
+function countOf ({ store }: Core, bank: BankRow): number {
+  return store.get<{ total: number }>('SELECT count(*) AS total FROM bank_aliases WHERE bank = ?', [bank.seq])!.total
+}
+
+function view (core: Core, bank: BankRow, { limit, offset }: Page, status = 200): WireAnswer {
+  const rows = core.store.all<{ alias: string, is_primary: number }>(
     'SELECT alias, is_primary FROM bank_aliases WHERE bank = ? ORDER BY is_primary DESC, alias LIMIT ? OFFSET ?', [bank.seq, limit, offset])
   const aliases = rows.map(({ alias, is_primary: primary }) => ({ alias, primary: primary === 1 }))
-  return listed({ bank_id: bank.bank_id, aliases }, total, status)
+  return listed({ bank_id: bank.bank_id, aliases }, countOf(core, bank), status)
 }
 
 export const routes: readonly WireRoute[] = [

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { form, over } from './models-support.js'
 import { openEngine } from './support.js'
 
@@ -57,4 +58,21 @@ t.test('another name of a bank leads to it, belongs to one bank alone, and goes 
   t.match(await call('GET', 'bo/stats'), { status: 404 }, 'what is one agent’s alone has one name')
   await call('DELETE', 'bee')
   t.match(await call('GET', 'bee/aliases'), { status: 404 })
+})
+
+t.test('a bank with 10,000 other names gets no more until one of them goes', async t => {
+  const { call, path, engine } = openEngine(t)
+  await call('PUT', 'b', {})
+  await engine.close()
+  const store = openStore(path)
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+    INSERT INTO bank_aliases (alias, bank, created_at) SELECT 'alias ' || i, (SELECT seq FROM banks), 0 FROM n`)
+  store.close()
+  t.equal((await call('POST', 'b/aliases', { alias: 'the last' })).status, 201)
+  t.match(await call('POST', 'b/aliases', { alias: 'one more' }), { status: 409, body: { detail: /has 10000 aliases[^]*delete one/ } })
+  t.match(await call('GET', 'one%20more/stats'), { status: 404 })
+  t.equal((await call('DELETE', 'b/aliases/alias%207')).status, 200)
+  t.equal((await call('POST', 'b/aliases', { alias: 'one more' })).status, 201)
+  t.equal((await call('PUT', 'c', {})).status, 200)
+  t.equal((await call('POST', 'c/aliases', { alias: 'c too' })).status, 201, 'other banks have their own')
 })
