@@ -1,6 +1,6 @@
 import {
-  messageOf, type BodyEdits, type Clock, type ConfigService, type DispatchService, type ForwardOptions, type handled,
-  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall
+  messageOf, sse, type BodyEdits, type Clock, type ConfigService, type DispatchService, type ForwardOptions, type handled,
+  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall, type SseReply
 } from 'svc-gateway/plugin'
 import { bodyObject, malformed, textOr, type Json } from '../over-chat/ref.js'
 import { echoOf, type Standing } from './chat-request.js'
@@ -11,7 +11,7 @@ import { inputItems } from './kept/items.js'
 import { Keeper, type OwnPart } from './kept/keeper.js'
 import type { KeptFile } from './kept/kept-file.js'
 import type { KeptResponses } from './kept/kept-responses.js'
-import type { Kept } from './kept/routes.js'
+import { told, type Kept } from './kept/told.js'
 import { responsesOverChat } from './over-chat.js'
 
 type Call = RouteCall<unknown, unknown, Buffer>
@@ -94,21 +94,22 @@ export class Answering {
     return { surface: 'responses', path: '/responses', edit: thinkingDefault, otherwise: this.#overChat(standing) }
   }
 
-  #inBackground (call: Call, asked: Json, { own, body }: Continued, { background }: Kept): Json {
+  #inBackground (call: Call, asked: Json, { own, body }: Continued, kept: Kept): Json | SseReply {
     const { clock } = this.#deps
-    if (asked.stream === true) throw malformed('stream', 'cannot be had together with background: ask for the response until it is complete')
     if (!own.isKept || !keepsFrom(call)) throw malformed('background', 'needs a response that is kept: leave store out, or set it to true')
     const standing = { keeps: true, previous: own.previous, conversation: own.conversation }
     const now = clock.now()
+    const id = newId('resp')
     const queued = {
-      id: newId('resp'), object: 'response', created_at: Math.floor(now / 1000), status: 'queued', background: true,
+      id, object: 'response', created_at: Math.floor(now / 1000), status: 'queued', background: true,
       error: null, incomplete_details: null, ...echoOf(asked, standing), model: textOr(asked.model, ''), output: [], usage: null
     }
-    const { background: _, stream: __, ...request } = body === null ? asked : bodyObject(body)
+    const { background: _, ...request } = body === null ? asked : bodyObject(body)
     const { 'x-svc-priority': priority } = call.request.headers
-    background.start({
+    kept.background.start({
       queued,
       own,
+      isStreamed: asked.stream === true,
       call: {
         ...this.#options(standing),
         body: Buffer.from(JSON.stringify(request)),
@@ -117,7 +118,7 @@ export class Answering {
         ...priority === 'low' || priority === 'normal' ? { priority } : {}
       }
     }, now)
-    return queued
+    return asked.stream === true ? sse(signal => told(kept, id, -1, signal)) : queued
   }
 }
 

@@ -10,7 +10,7 @@ export const responsesBodySchema = z.looseObject({
   conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish().meta({
     description: 'A kept conversation that goes before the request, and takes it and its answer'
   }),
-  background: z.boolean().nullish().meta({ description: 'Answer at once, with a response to be asked for until it is complete; not with `stream`' })
+  background: z.boolean().nullish().meta({ description: 'Answer at once, with a response to be asked for until it is complete; with `stream`, its events, which go on when the client leaves' })
 })
 
 /** What engines answer; it is documented and passed on as it comes. */

@@ -1,26 +1,30 @@
 import { abortable, isSvcError, messageOf, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
-import { readAll } from '../../omni/ref.js'
-import { isObject, type Json } from '../../over-chat/ref.js'
+import type { Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
 import { failed } from './items.js'
 import type { OwnPart } from './keeper.js'
 import type { KeptResponses } from './kept-responses.js'
+import { LiveEvents } from './live-events.js'
+import { made } from './made.js'
+import { begun } from './replay.js'
 
 const MOST_RUNNING = 64
 const MOST_BYTES = 256 * 1024 * 1024
-const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
 export interface BackgroundTask {
   /** The response as it is before anything has been done. */
   readonly queued: Json
   readonly own: OwnPart
-  /** What makes it: a request for a whole response. */
+  /** Whether what makes it asks for a stream, whose events are kept. */
+  readonly isStreamed: boolean
+  /** What makes it. */
   readonly call: Omit<PluginCall, 'signal'>
 }
 
 interface Running {
   readonly controller: AbortController
   readonly queued: Json
+  readonly events: LiveEvents | null
   readonly bytes: number
   readonly over: Promise<void>
   readonly settle: () => void
@@ -40,19 +44,22 @@ export class BackgroundResponses {
   }
 
   /** It is on the disk when this returns. Throws `responses.busy`. @param now epoch milliseconds */
-  start ({ queued, own, call }: BackgroundTask, now: number): void {
+  start ({ queued, own, isStreamed, call }: BackgroundTask, now: number): void {
     const bytes = call.body.length
     const held = [...this.#running.values()].reduce((sum, running) => sum + running.bytes, bytes)
     if (this.#running.size >= MOST_RUNNING || held > MOST_BYTES) {
       throw responsesError('responses.busy', `${this.#running.size} responses are being made in the background; ask again when one of them is over`)
     }
     const id = String(queued.id)
-    this.#store.add({ id, previous: own.previous, input: own.input, response: queued, isOpen: true }, now)
+    const events = isStreamed ? new LiveEvents(batch => this.#store.tell(id, batch)) : null
+    for (const event of begun(queued)) events?.push(event)
+    this.#store.add({ id, previous: own.previous, input: own.input, response: queued, isOpen: true, events: events?.batch() ?? null }, now)
+    events?.written()
     const controller = new AbortController()
     let settle = (): void => {}
     const over = new Promise<void>(resolve => { settle = resolve })
-    this.#running.set(id, { controller, queued, bytes, over, settle })
-    void this.#run(id, queued, { ...call, signal: controller.signal })
+    this.#running.set(id, { controller, queued, events, bytes, over, settle })
+    void this.#run(id, { ...call, signal: controller.signal })
   }
 
   /** A kept response as it stands now: one that is not being made any more, and of which nothing could be kept, has failed. */
@@ -67,6 +74,11 @@ export class BackgroundResponses {
     if (running !== undefined) await abortable(running.over, signal)
   }
 
+  /** The events of one that is being made for a stream; null for any other. */
+  events (id: string): LiveEvents | null {
+    return this.#running.get(id)?.events ?? null
+  }
+
   /** Ends one that is being made; nothing happens where it is over. */
   cancel (id: string): void {
     const running = this.#running.get(id)
@@ -79,47 +91,36 @@ export class BackgroundResponses {
 
   #end (id: string, response: Json, reason: Error): void {
     const running = this.#running.get(id)!
-    this.#running.delete(id)
-    this.#finish(id, response)
-    running.settle()
+    this.#finish(id, response, running)
     running.controller.abort(reason)
   }
 
-  async #run (id: string, queued: Json, call: PluginCall): Promise<void> {
-    const made = await this.#made(queued, call)
-    const running = this.#running.get(id)
-    if (running === undefined) return
-    this.#running.delete(id)
-    this.#finish(id, made)
-    running.settle()
+  async #run (id: string, call: PluginCall): Promise<void> {
+    const running = this.#running.get(id)!
+    const response = await this.#made(running, call)
+    if (this.#running.get(id) === running) this.#finish(id, response, running)
   }
 
-  async #made (queued: Json, call: PluginCall): Promise<Json> {
+  async #made ({ queued, events }: Running, call: PluginCall): Promise<Json> {
     try {
-      const answer = await this.#dispatch.call(call)
-      const said = JSON.parse((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')) as unknown
-      if (answer.status !== 200 || !isObject(said)) return failed(queued, refusalIn(said) ?? `the engine answered with status ${answer.status}`)
-      const { id, created_at: at, background, store, previous_response_id: previous, conversation } = queued
-      const inside = conversation === undefined ? {} : { conversation }
-      return { ...queued, ...said, id, created_at: at, background, store, previous_response_id: previous, ...inside }
+      return await made(queued, await this.#dispatch.call(call), events)
     } catch (error) {
       if (!isSvcError(error) && !call.signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
       return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is no response')
     }
   }
 
-  #finish (id: string, response: Json): void {
+  #finish (id: string, response: Json, { events, settle }: Running): void {
+    this.#running.delete(id)
     try {
-      this.#store.finish(id, response)
+      const batch = events?.batch() ?? null
+      const told = events === null ? [] : [...batch === null ? [] : [batch], { last: events.next, bytes: Buffer.alloc(0) }]
+      this.#store.finish(id, response, told)
+      events?.written()
     } catch (error) {
       this.#log.error({ error: messageOf(error) }, `response '${id}' could not be kept`)
     }
+    events?.end()
+    settle()
   }
-}
-
-function refusalIn (said: unknown): string | null {
-  if (!isObject(said)) return null
-  const { error } = said
-  const message = isObject(error) ? error.message : error
-  return typeof message === 'string' ? message.slice(0, 2000) : null
 }

@@ -10,7 +10,8 @@ import {
 } from '../schemas.js'
 import { inputItems } from './items.js'
 import type { KeptResponses } from './kept-responses.js'
-import { page, type Kept } from './routes.js'
+import { page } from './routes.js'
+import type { Kept } from './told.js'
 
 interface Conversation extends Json {
   readonly id: string

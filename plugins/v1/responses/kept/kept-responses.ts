@@ -2,6 +2,7 @@ import { messageOf, openSqlFile, type SqlFile } from 'svc-gateway/plugin'
 import { isObject, type Json } from '../../over-chat/ref.js'
 import { isUnguessable } from '../ids.js'
 import { responsesError } from '../errors.js'
+import { addBatches, batchFrom, endOf, EVENTS_FORM, type EventBatch } from './event-batch.js'
 import { apart, isComplete, parsed, sizeOf, turnOf, written, type WrittenItem } from './written-items.js'
 
 const FORM = `
@@ -53,6 +54,8 @@ export interface NewResponse {
   readonly isOpen?: boolean
   /** Id of the conversation that it becomes a part of once it is complete. */
   readonly conversation?: string | null
+  /** How the stream that it is made for begins. */
+  readonly events?: EventBatch | null
 }
 
 interface Row {
@@ -82,7 +85,7 @@ export class KeptResponses {
   static async open (path: string, limits: KeptLimits): Promise<KeptResponses> {
     try {
       const pragmas = ['secure_delete = ON']
-      return new KeptResponses(await openSqlFile({ path, form: [FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas }), limits)
+      return new KeptResponses(await openSqlFile({ path, form: [FORM, EVENTS_FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas }), limits)
     } catch (error) {
       if (isLocked(error)) throw busy(error)
       throw responsesError('responses.store_failed', `${path} cannot be opened: ${messageOf(error)}`, { cause: error })
@@ -94,7 +97,7 @@ export class KeptResponses {
   }
 
   /** On the disk when it returns. False for an id that is taken. @param now epoch milliseconds */
-  add ({ id, previous, input, response, isOpen = false, conversation = null }: NewResponse, now: number): boolean {
+  add ({ id, previous, input, response, isOpen = false, conversation = null, events = null }: NewResponse, now: number): boolean {
     return this.#change(() => {
       if (this.#row(id) !== undefined) return false
       if (conversation !== null && !isOpen) this.#append(conversation, turnOf(input, response), now)
@@ -113,6 +116,7 @@ export class KeptResponses {
       )
       this.#addItems(rowid, 0, items)
       this.#add(bytes, 1)
+      if (events !== null) this.#grown({ seq: rowid, thread }, addBatches(this.#file, rowid, [events]))
       this.#makeRoom(thread)
       return true
     })
@@ -163,15 +167,38 @@ export class KeptResponses {
     })
   }
 
-  /** What came of one that was still being made; nothing happens where it was deleted or is over. */
-  finish (id: string, response: Json): void {
+  /** Events of one that is being made for a stream; nothing happens where it was deleted. */
+  tell (id: string, batch: EventBatch): void {
+    this.#change(() => {
+      const row = this.#row(id)
+      if (row === undefined) return
+      this.#grown(row, addBatches(this.#file, row.seq, [batch]))
+      this.#makeRoom(row.thread)
+    })
+  }
+
+  /** The first events of a stream that hold one of this number or a later one. */
+  events (id: string, number: number): EventBatch | undefined {
+    return batchFrom(this.#file, id, number)
+  }
+
+  /** The number of the event that ended a stream; null where it did not come to its end. */
+  eventsEnd (id: string): number | null {
+    return endOf(this.#file, id)
+  }
+
+  /**
+   * What came of one that was still being made; nothing happens where it was deleted or is over.
+   * @param events that were not told yet
+   */
+  finish (id: string, response: Json, events: readonly EventBatch[] = []): void {
     this.#change(() => {
       const row = this.#file.get<Row>('SELECT seq, thread, bytes, response FROM responses WHERE id = ? AND is_open = 1', [id])
       if (row === undefined) return
       const { text, output } = apart(response)
       const { next } = this.#file.get<{ next: number }>('SELECT COALESCE(MAX(place) + 1, 0) AS next FROM items WHERE response = ?', [row.seq])!
       const items = written(output, 1)
-      const more = sizeOf(text, items) - Buffer.byteLength(row.response)
+      const more = sizeOf(text, items) - Buffer.byteLength(row.response) + addBatches(this.#file, row.seq, events)
       this.#addItems(row.seq, next, items)
       this.#file.run('UPDATE responses SET is_open = 0, response = ?, bytes = bytes + ? WHERE seq = ?', [text, more, row.seq])
       this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [more, row.thread])
@@ -310,7 +337,7 @@ export class KeptResponses {
     return true
   }
 
-  #grown ({ seq, thread }: Row, bytes: number): void {
+  #grown ({ seq, thread }: Pick<Row, 'seq' | 'thread'>, bytes: number): void {
     this.#file.run('UPDATE responses SET bytes = bytes + ? WHERE seq = ?', [bytes, seq])
     this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [bytes, thread])
     this.#add(bytes, 0)

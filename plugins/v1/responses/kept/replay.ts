@@ -21,21 +21,35 @@ export interface ReplayedEvent extends Json {
 export async function* replayed (started: Json, over: () => Promise<Json>): AsyncGenerator<ReplayedEvent, void, undefined> {
   let number = 0
   const numbered = ({ type, ...members }: Json): ReplayedEvent => ({ type: String(type), sequence_number: number++, ...members })
+  for (const event of begun(started)) yield numbered(event)
+  const response = await over()
+  for (const event of eventsOf(response)) yield numbered(event)
+  yield lastEvent(response, number)
+}
+
+/** How a stream begins, before anything is said. */
+export function begun (started: Json): readonly Json[] {
   const { error: _, incomplete_details: __, usage: ___, completed_at: ____, ...head } = started
   const beginning = { ...head, error: null, incomplete_details: null, output: [], usage: null }
   const isBackground = started.background === true
-  const begun = isBackground ? ['created', 'queued', 'in_progress'] : ['created', 'in_progress']
-  for (const kind of begun) {
+  const kinds = isBackground ? ['created', 'queued', 'in_progress'] : ['created', 'in_progress']
+  return kinds.map(kind => {
     const status = isBackground && kind !== 'in_progress' ? 'queued' : 'in_progress'
-    yield numbered({ type: `response.${kind}`, response: { ...beginning, status } })
-  }
-  const response = await over()
-  const output = Array.isArray(response.output) ? response.output.filter(isObject) : []
-  for (const [index, item] of output.entries()) for (const event of itemEvents(item, index)) yield numbered(event)
+    return { type: `response.${kind}`, response: { ...beginning, status } }
+  })
+}
+
+/** What a response says, between how its stream begins and the last event. */
+export function* eventsOf ({ output }: Json): Generator<Json, void, undefined> {
+  const items = Array.isArray(output) ? output.filter(isObject) : []
+  for (const [index, item] of items.entries()) yield* itemEvents(item, index)
+}
+
+export function lastEvent (response: Json, number: number): ReplayedEvent {
   const { status } = response
   // the API has no event of its own for one that was cancelled
   const last = status === 'completed' || status === 'failed' ? status : 'incomplete'
-  yield numbered({ type: `response.${last}`, response })
+  return { type: `response.${last}`, sequence_number: number, response }
 }
 
 function* itemEvents (item: Json, index: number): Generator<Json, void, undefined> {

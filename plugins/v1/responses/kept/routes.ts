@@ -1,18 +1,11 @@
-import { defineRoute, sse, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
+import { defineRoute, sse, type AnyRoute } from 'svc-gateway/plugin'
 import { malformed, type Json } from '../../over-chat/ref.js'
 import { responsesDialect } from '../dialect.js'
 import {
   deletedSchema, itemListSchema, itemsQuerySchema, keptAnswerSchema, responseParamsSchema, retrieveQuerySchema
 } from '../schemas.js'
-import type { BackgroundResponses } from './background.js'
 import { responsesError } from '../errors.js'
-import { replayed } from './replay.js'
-import type { KeptResponses } from './kept-responses.js'
-
-export interface Kept {
-  readonly store: KeptResponses
-  readonly background: BackgroundResponses
-}
+import { notFound, told, type Kept } from './told.js'
 
 const tag = 'Responses'
 
@@ -75,21 +68,6 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
   ]
 }
 
-/** The events of a response that come after a number; they end with the response. */
-async function* told (
-  { store, background, response }: Kept & { readonly response: Json }, id: string, after: number, signal: AbortSignal
-): AsyncGenerator<SseEvent, void, undefined> {
-  const over = async (): Promise<Json> => {
-    await background.over(id, signal)
-    const made = store.get(id)
-    if (made === undefined) throw notFound(id)
-    return background.standing(made)
-  }
-  for await (const data of replayed(response, over)) {
-    if (data.sequence_number > after) yield { event: data.type, data }
-  }
-}
-
 /** A page of a list, which is read up to its end. Throws `validation.invalid` for an `after` that the list does not have. */
 export function page (items: Iterable<Json>, limit: number, after: string | undefined): object {
   const data: Json[] = []
@@ -102,8 +80,4 @@ export function page (items: Iterable<Json>, limit: number, after: string | unde
   if (!isBehind) throw malformed('after', 'must be the id of an item of this list')
   const shown = data.slice(0, limit)
   return { object: 'list', data: shown, first_id: shown[0]?.id ?? null, last_id: shown.at(-1)?.id ?? null, has_more: data.length > limit }
-}
-
-function notFound (id: string): Error {
-  return responsesError('responses.not_found', `no response is kept here as '${id}': it was deleted or is too old, never was kept, or is kept by the upstream that made it`)
 }
