@@ -41,7 +41,9 @@ t.test('a gateway that is killed before or after any request of a launch or an e
 
   for (const [work, steps] of [[load, launch], [unload, end]] as const) {
     for (let at = 0; at < steps.length; at++) {
-      for (const side of ['lost-before', 'lost-after'] as const) {
+      // what only reads changes nothing: before it and after it are the same
+      const sides = steps[at]!.startsWith('GET') ? ['lost-before'] as const : ['lost-before', 'lost-after'] as const
+      for (const side of sides) {
         if (work === unload) t.equal(await load(), 200)
         let [left, isDead] = [at, false]
         cluster.judge = async (request): Promise<Verdict> => {
