@@ -229,7 +229,7 @@ export interface RuntimeDefinition {
   readonly slotOptions?: z.ZodType
   /**
    * What of svc.toml goes into an engine whose slot says this to it, as plain data: one that was started by another answer has
-   * drifted. Cheap, and asks nobody.
+   * drifted. Cheap, and without I/O.
    */
   readonly settingsOf?: (options: Readonly<Record<string, unknown>>) => object
   /** Whether it is opened at the start of the gateway although no slot asks for it. Absent: always. */

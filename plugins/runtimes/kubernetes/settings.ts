@@ -88,7 +88,7 @@ export function isConfigured (settings: ClusterSettings): boolean {
   return JSON.stringify(settings) !== JSON.stringify(untouched)
 }
 
-/** What svc.toml adds to a pod of a slot that says this; what nobody asked for is left out. Pure. */
+/** What svc.toml adds to a pod of a slot that says this; defaults are left out. Pure. */
 export function addedSettings (settings: ClusterSettings, options: SlotOptions): Partial<ClusterSettings> {
   const { model_storage: storage } = podSettings(settings, options)
   const keys = Object.keys(podShape) as Array<keyof typeof podShape>

@@ -80,7 +80,7 @@ t.test('rules between slots and inside one', async t => {
       ['a exclusivity slot.config_error', 'b exclusivity slot.config_error']],
     ['engines on other machines have nothing here for themselves', { a: { provider: 'greedy', runtime: 'far' }, b: { provider: 'greedy' }, n: npu,
       m: { ...npu, runtime: 'far' } }, []],
-    ['a driver that nobody brings', { a: { runtime: 'near' } }, ['a runtime slot.config_error']],
+    ['a driver that no plugin brings', { a: { runtime: 'near' } }, ['a runtime slot.config_error']],
     ['what a driver is not told', { a: { runtime: 'far', runtime_options: { zome: 'b' } }, b: { runtime_options: { zone: 'b' } } },
       ['a runtime validation.unknown_keys', 'b runtime validation.invalid']],
     ['one that does, and one that shares', { a: { provider: 'greedy' }, b: {} }, []],
@@ -101,13 +101,13 @@ t.test('rules between slots and inside one', async t => {
     ['an anchor that serves no such child', { a: npu, f: { type: 'reranking', served_by: 'a' } }, ['f anchor slot.config_error']],
     ['a type that the provider does not run', { a: { type: 'tts' } }, ['a provider slot.config_error']],
     ['a device that it does not run on', { a: { device: 'gpu-cuda' } }, ['a provider slot.config_error']],
-    ['a provider that is away', { a: { provider: 'away', type: 'tts', profile: 'nobody' } }, []],
+    ['a provider that is away', { a: { provider: 'away', type: 'tts', profile: 'absent' } }, []],
     ['a flag of the gateway\'s', { a: { server: { extra_args: '--port 1' } } }, ['a args slot.managed_arg_denied']],
     ['forced MTP without a GPU', { a: { device: 'cpu', mtp: true } }, ['a args slot.config_error']],
     ['an open quote', { a: { server: { extra_args: '--name "x' } } }, ['a args slot.config_error']],
     ['options that the provider refuses', { a: { provider: 'picky', options: { level: 9 } } }, ['a options validation.invalid']],
     ['options that it does not know', { a: { provider: 'picky', options: { depth: 9 } } }, ['a options validation.unknown_keys']],
-    ['a profile that is not there', { a: { profile: 'nobody' } }, ['a profile profiles.not_found']],
+    ['a profile that is not there', { a: { profile: 'absent' } }, ['a profile profiles.not_found']],
     ['a profile for another device', { a: { device: 'gpu-vulkan', profile: 'rocm' } }, ['a profile slot.config_error']]
   ]
   for (const [name, slots, expected] of cases) t.strictSame(rulesOf(checkSlotSet(setOf(slots), contextOf())), expected, name)

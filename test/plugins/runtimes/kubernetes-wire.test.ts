@@ -98,7 +98,7 @@ t.test('a version that is too old lists anew, and tells what ended meanwhile', a
   t.match(await driven.runtime.inspect(kept), { state: 'running' })
 })
 
-t.test('homes with slots of the same name do not see each other\'s pods, and pods of others are nobody\'s', async t => {
+t.test('homes with slots of the same name do not see each other\'s pods, and pods of others belong to none', async t => {
   const cluster = await clusterOf(t)
   const [mine, theirs] = [await drive(t, cluster), await drive(t, cluster, {}, 'that home')]
   const [id, other] = [await started(mine, 'chat'), await started(theirs, 'chat', 'that home')]

@@ -81,8 +81,8 @@ export async function clusterAccess (settings: ClusterSettings, env: NodeJS.Proc
 
 /** What makes the way to a cluster one that others may listen at. Pure. */
 export function accessDoubts ({ server, verifies }: Pick<ClusterAccess, 'server' | 'verifies'>): readonly string[] {
-  if (!server.startsWith('https:')) return [`${server} is not encrypted: whoever is on the way reads the credentials`]
-  return verifies ? [] : [`the certificate of ${server} is not checked (insecure-skip-tls-verify in the kubeconfig): whoever is on the way reads the credentials`]
+  if (!server.startsWith('https:')) return [`${server} is not encrypted: the credentials can be read on the way`]
+  return verifies ? [] : [`the certificate of ${server} is not checked (insecure-skip-tls-verify in the kubeconfig): the credentials can be read on the way`]
 }
 
 async function serviceAccount ({ namespace }: ClusterSettings, env: NodeJS.ProcessEnv, root: string): Promise<ClusterAccess> {

@@ -76,7 +76,7 @@ export async function listAll<T extends Watched> (
   return { items, version }
 }
 
-/** Page by page: what nobody keeps takes no memory. */
+/** Page by page: pages that the caller does not keep take no memory. */
 export async function* listPages<T> (
   api: Pick<ClusterApi, 'json'>, path: string, query: Readonly<Record<string, string>> = {}, signal?: AbortSignal
 ): AsyncIterable<ObjectList<T>> {
