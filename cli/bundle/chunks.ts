@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -18,12 +19,17 @@ type Chunk = (
 
 /** Long enough for a start: what it called is in the cache then. */
 const STARTED_AFTER_MS = 2_500
+/** Where Node tells of each request to a server of this process. */
+const FIRST_REQUEST = 'http.server.request.start'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const requireOutside = createRequire(import.meta.url)
 const loaded = new Map<string, { exports: object }>()
 const forGateway = isGateway(process.argv.slice(2))
-const cache = new CodeCache({ build: SVC_BUILD, folder, use: forGateway ? 'serve' : 'command' })
+/** Two of a gateway: V8 takes cached code only under the flags that it was made under. */
+const ofStart = new CodeCache({ build: SVC_BUILD, folder, use: forGateway ? 'serve' : 'command' })
+const ofService = forGateway ? new CodeCache({ build: SVC_BUILD, folder, use: 'service' }) : ofStart
+let cache = ofStart
 
 /** Loads a part of the bundle, once in a process: what is imported by two ways is one module. */
 export function loadChunk (name: string): object {
@@ -50,15 +56,30 @@ function urlOf (path: string): string {
   return pathToFileURL(join(folder, path)).href
 }
 
+function optimize (): void {
+  unsubscribe(FIRST_REQUEST, optimize)
+  setFlagsFromString('--opt')
+  cache = ofService
+}
+
+function keepStart (): void {
+  if (cache === ofService && forGateway) setFlagsFromString('--no-opt')
+  ofStart.save()
+  if (forGateway) optimize()
+}
+
 nameSources(folder)
-// what a start runs often enough for V8 to optimize it is rarely run again: a quarter of its processor time, in threads beside
-if (forGateway) setFlagsFromString('--no-opt')
+if (forGateway) {
+  // what a start runs often enough for V8 to optimize it is rarely run again: a quarter of its processor time, in threads beside.
+  // Requests would take six times as long
+  setFlagsFromString('--no-opt')
+  subscribe(FIRST_REQUEST, optimize)
+}
 // what takes everything away leaves nothing of itself
 if (process.argv[2] !== 'uninstall') {
-  setTimeout(() => {
-    // first: V8 takes cached code only under the flags that it was made under
-    cache.save()
-    if (forGateway) setFlagsFromString('--opt')
-  }, STARTED_AFTER_MS).unref()
-  process.on('exit', () => cache.save())
+  setTimeout(keepStart, STARTED_AFTER_MS).unref()
+  process.on('exit', () => {
+    keepStart()
+    ofService.save()
+  })
 }

@@ -1,10 +1,10 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import * as contract from '../../kernel/contract/index.js'
 import * as testing from '../../kernel/testing/index.js'
 import { treeFiles } from '../bundle/release.js'
@@ -115,24 +115,44 @@ t.test('the modules of Node that a start needs are loaded before the flags of V8
   t.equal(/loaded late: (.*)/.exec(await told)?.[1], '', 'those named here go into cli/heap-flags')
 })
 
-t.test('a gateway starts without V8\'s optimizing compiler, and has it once the code of its start is kept', async t => {
+t.test('a gateway starts without V8\'s optimizing compiler', async t => {
   const told = `const v8 = require('node:v8'), { existsSync } = require('node:fs'), set = v8.setFlagsFromString
     v8.setFlagsFromString = flag => {
       if (/opt$/.test(flag)) process.stderr.write(flag + ' ' + existsSync(process.env.HOME + '/.cache/svc/code') + '\\n')
       set(flag)
     }`
-  const home = t.testdir({ 'told.cjs': told })
-  const gateway = spawn(process.execPath, [
-    '--require', join(home, 'told.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
-  ], { env: { HOME: home } })
-  let lines = ''
-  for await (const part of gateway.stderr) {
-    lines += String(part)
-    if (lines.includes('--opt')) break
+  const never = `${told}
+    const timer = setTimeout
+    globalThis.setTimeout = (work, ms, ...words) => ms === 2500 ? { unref () {} } : timer(work, ms, ...words)`
+  const start = (t: Test, script: string): ChildProcessWithoutNullStreams => {
+    const home = t.testdir({ 'told.cjs': script })
+    return spawn(process.execPath, [
+      '--require', join(home, 'told.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
+    ], { env: { HOME: home } })
   }
-  gateway.kill('SIGTERM')
-  await once(gateway, 'exit')
-  t.equal(lines, '--no-opt false\n--opt true\n')
+  const lines = async (gateway: ChildProcessWithoutNullStreams, last: string): Promise<string> => {
+    let lines = ''
+    for await (const part of gateway.stderr) {
+      lines += String(part)
+      if (lines.includes(last)) break
+    }
+    gateway.kill('SIGTERM')
+    await once(gateway, 'exit')
+    return lines
+  }
+
+  t.test('and has it once the code of its start is kept', async t => {
+    t.equal(await lines(start(t, told), '--opt'), '--no-opt false\n--opt true\n')
+  })
+
+  t.test('and has it from its first request on, which does not wait for that', async t => {
+    const gateway = start(t, never)
+    const [ready] = await once(gateway.stdout, 'data') as [Buffer]
+    const { url } = JSON.parse(String(ready)) as { readonly url: string }
+    t.equal((await fetch(`${url}/v1/models`)).status, 200)
+    t.equal((await fetch(`${url}/v1/models`)).status, 200)
+    t.equal(await lines(gateway, '--opt'), '--no-opt false\n--opt false\n')
+  })
 })
 
 t.test('stack traces of what ships name functions, and with source maps the sources', async t => {
