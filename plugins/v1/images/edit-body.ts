@@ -2,7 +2,7 @@ import { requestObject, isObject, type Json } from '../over-chat/ref.js'
 import { missingModel, wrongField, type EditWish, type GivenPicture } from './edit-form.js'
 
 const MOST_IMAGES = 16
-const DATA_URL = /^data:image\/[\w.+-]{1,40}(?:;[\w=.+-]{1,40})*;base64,/i
+const DATA_URL = /^data:image\/[\w.+-]{1,40}(?:;[\w=.+-]{1,40}){0,8};base64,/i
 
 /** A request for `/v1/images/edits` in JSON, whose pictures stand in it or are referred to. */
 export interface EditBody {

@@ -63,6 +63,7 @@ t.test('an image is changed by a request in JSON', async t => {
       [{ images: [{ image_url: '/etc/passwd' }] }, 400, 'validation.invalid', 'images.0.image_url'],
       [{ images: [{ image_url: '/api/images/cache/../../../../etc/passwd' }] }, 400, 'validation.invalid', 'images.0.image_url'],
       [{ images: [{ image_url: '/api/images/cache/00000000-0000-0000-0000-000000000000.png' }] }, 400, 'validation.invalid', 'images.0.image_url'],
+      [{ images: [{ image_url: `data:image/png${';a'.repeat(8_000_000)}` }] }, 400, 'validation.invalid', 'images.0.image_url'],
       [{ images: [{ image_url: 'data:image/png;base64,****' }] }, 400, 'validation.invalid', 'images.0.image_url'],
       [{ mask: { image_url: url } }, 400, 'validation.invalid', 'mask'],
       [{ mask: { image_url: wide } }, 400, 'validation.invalid', 'mask'],
