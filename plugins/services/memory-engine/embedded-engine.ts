@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { Readable } from 'node:stream'
+import { addAbortSignal, Readable } from 'node:stream'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
 import type { Abilities, Errand, ErrandAnswer, FromEngine, ToEngine } from './messages.js'
 
@@ -21,6 +21,7 @@ const YOUNG_MB = 4
 const STATUS_TIMEOUT_MS = 3000
 
 interface Pending {
+  readonly signal: AbortSignal
   readonly resolve: (answer: EngineAnswer) => void
   readonly reject: (error: Error) => void
 }
@@ -29,6 +30,8 @@ interface Pending {
 interface Thread {
   readonly worker: Worker
   readonly pending: Map<number, Pending>
+  /** Bodies of answers that come piece by piece. */
+  readonly bodies: Map<number, Readable>
   readonly errands: Map<number, AbortController>
   readonly opened: Promise<void>
   readonly ended: Promise<void>
@@ -70,6 +73,7 @@ export class EmbeddedEngine implements MemoryEngine {
       const leave = (): void => giveUp(signal.reason as Error)
       signal.addEventListener('abort', leave, { once: true })
       thread.pending.set(id, {
+        signal,
         resolve: answer => { signal.removeEventListener('abort', leave); resolve(answer) },
         reject: error => { signal.removeEventListener('abort', leave); reject(error) }
       })
@@ -120,11 +124,14 @@ export class EmbeddedEngine implements MemoryEngine {
     const gate = deferred<void>()
     gate.promise.catch(() => {})
     const ended = deferred<void>()
-    const thread: Thread = { worker, pending: new Map(), errands: new Map(), opened: gate.promise, ended: ended.promise }
+    const thread: Thread = {
+      worker, pending: new Map(), bodies: new Map(), errands: new Map(), opened: gate.promise, ended: ended.promise
+    }
     const over = (error: Error): void => {
       if (this.#thread === thread) this.#thread = null
       gate.reject(error)
       for (const { reject } of thread.pending.values()) reject(error)
+      for (const body of thread.bodies.values()) body.destroy(error)
       for (const control of thread.errands.values()) control.abort(error)
       thread.pending.clear()
       thread.errands.clear()
@@ -152,6 +159,13 @@ export class EmbeddedEngine implements MemoryEngine {
         const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
         return settled(thread, message.id)?.resolve({ status, headers, body })
       }
+      case 'answer-begins': {
+        const { id, status, headers } = message
+        const pending = settled(thread, id)
+        return pending?.resolve({ status, headers, body: addAbortSignal(pending.signal, bodyOf(thread, id)) })
+      }
+      case 'answer-piece': return void thread.bodies.get(message.id)?.push(message.bytes)
+      case 'answer-failed': return void thread.bodies.get(message.id)?.destroy(new Error(message.message))
       case 'dropped': return settled(thread, message.id)?.reject(new Error('the memory engine is closing'))
       case 'log': return this.#options.log(message.level, message.message, message.fields)
       case 'errand': return void this.#run(thread, message.id, message.errand)
@@ -186,7 +200,26 @@ function settled (thread: Thread, id: number): Pending | undefined {
 
 /** A thread that is waited for keeps the process alive, and no other does. */
 function letGo (thread: Thread): void {
-  if (thread.pending.size === 0) thread.worker.unref()
+  if (thread.pending.size + thread.bodies.size === 0) thread.worker.unref()
+}
+
+/** The body of an answer, each piece of which is asked for when there is room for it. */
+function bodyOf (thread: Thread, id: number): Readable {
+  const body = new Readable({
+    highWaterMark: 1,
+    read: () => send(thread, { kind: 'more', id }),
+    destroy: (error, done) => {
+      thread.bodies.delete(id)
+      if (!body.readableEnded) send(thread, { kind: 'abort', id })
+      letGo(thread)
+      done(error)
+    }
+  })
+  // a reader hears of it; one that has not begun to read is told when it does
+  body.on('error', () => {})
+  thread.bodies.set(id, body)
+  thread.worker.ref()
+  return body
 }
 
 function send (thread: Thread, message: ToEngine, transfer: readonly ArrayBuffer[] = []): void {

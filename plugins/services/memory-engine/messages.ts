@@ -64,6 +64,8 @@ export type ToEngine =
   /** The next bytes of a request's body. */
   | { readonly kind: 'piece', readonly id: number, readonly bytes: Uint8Array }
   | RequestMessage
+  /** The next piece of an answer's body. */
+  | { readonly kind: 'more', readonly id: number }
   /** The client left. */
   | { readonly kind: 'abort', readonly id: number }
   | { readonly kind: 'abilities', readonly abilities: Abilities }
@@ -78,6 +80,10 @@ export type FromEngine =
   /** The database cannot be used. */
   | { readonly kind: 'broken', readonly message: string }
   | { readonly kind: 'answer', readonly id: number, readonly status: number, readonly headers: Readonly<Record<string, string>>, readonly body: Uint8Array }
+  /** Its body comes piece by piece, each when it is asked for; null ends it. */
+  | { readonly kind: 'answer-begins', readonly id: number, readonly status: number, readonly headers: Readonly<Record<string, string>> }
+  | { readonly kind: 'answer-piece', readonly id: number, readonly bytes: Uint8Array | null }
+  | { readonly kind: 'answer-failed', readonly id: number, readonly message: string }
   /** The request was given up; nothing is answered. */
   | { readonly kind: 'dropped', readonly id: number }
   | { readonly kind: 'errand', readonly id: number, readonly errand: Errand }

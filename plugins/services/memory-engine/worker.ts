@@ -2,7 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Core, Outside } from './core.js'
 import { startBackground } from './background.js'
 import type { Abilities, Errand, ErrandAnswer, FromEngine, RequestMessage, ToEngine } from './messages.js'
+import { Demand } from './giving.js'
 import { answerRequest } from './router.js'
+import type { WireAnswer } from './wire/answer.js'
 import { openStore } from './store/open.js'
 import { wallTime } from './store/clock.js'
 
@@ -93,6 +95,7 @@ async function take (core: Core, { id, bytes: last, method, path, query, headers
   try {
     const body = bodyOf(id, last)
     const answer = await answerRequest(core, { method, path, query, headers, signal: control.signal, body })
+    if (!Buffer.isBuffer(answer.body)) return await give(core, id, answer, answer.body, control.signal)
     const bytes = ownBytes(answer.body)
     if (control.signal.aborted) send({ kind: 'dropped', id })
     else send({ kind: 'answer', id, status: answer.status, headers: answer.headers, body: bytes }, [bytes.buffer])
@@ -103,6 +106,31 @@ async function take (core: Core, { id, bytes: last, method, path, query, headers
     send({ kind: 'answer', id, status: 500, headers: { 'content-type': 'application/json' }, body }, [body.buffer])
   } finally {
     running.delete(id)
+  }
+}
+
+/** Of answers that are given piece by piece, by the numbers of their requests. */
+const demands = new Map<number, Demand>()
+
+/** Gives an answer piece by piece, as they are asked for. Never rejects. */
+async function give (
+  core: Core, id: number, { status, headers }: WireAnswer, body: AsyncIterable<Buffer>, signal: AbortSignal
+): Promise<void> {
+  const demand = new Demand()
+  demands.set(id, demand)
+  send({ kind: 'answer-begins', id, status, headers })
+  try {
+    for await (const piece of body) {
+      await demand.next(signal)
+      const bytes = ownBytes(piece)
+      send({ kind: 'answer-piece', id, bytes }, [bytes.buffer])
+    }
+    send({ kind: 'answer-piece', id, bytes: null })
+  } catch (error) {
+    if (!signal.aborted) core.log('warn', 'an answer of the memory engine broke off', { error: (error as Error).stack })
+    send({ kind: 'answer-failed', id, message: (error as Error).message })
+  } finally {
+    demands.delete(id)
   }
 }
 
@@ -163,6 +191,7 @@ if (core !== null) {
       case 'request':
         waiting.set(message.id, message)
         return later(core)
+      case 'more': return demands.get(message.id)?.more()
       case 'abort':
         waiting.delete(message.id)
         pieces.delete(message.id)

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
-import type { Store } from '../store/store.js'
-import type { Page } from '../store/page.js'
+import type { Cell, Store } from '../store/store.js'
+import type { Page as Part } from '../store/page.js'
+import type { MentalModel } from '../models/mental-model-table.js'
 import { tagsCondition } from '../models/tag-condition.js'
 import type { TagMode } from '../memories/tag-filter.js'
 import { WireError } from '../wire/error.js'
@@ -33,21 +34,36 @@ interface Row {
   readonly updated_at: number
 }
 
+/** A node with its place below the root and, of a page, what it is about. */
+export interface TreeNode {
+  readonly node: KnowledgeNode
+  readonly depth: number
+  readonly description: string | null
+}
+
+/** A page with what is shown of its mental model. */
+export interface Page {
+  readonly node: KnowledgeNode
+  readonly model: Pick<MentalModel, 'seq' | 'id' | 'sourceQuery' | 'content' | 'tags' | 'lastRefreshedAt'>
+}
+
+interface PageRow extends Row {
+  readonly model_id: string
+  readonly model_seq: number
+  readonly source_query: string
+  readonly content: string
+  readonly tags: string
+  readonly last_refreshed_at: number | null
+}
+
 const SELECT = 'SELECT n.*, m.id AS model_id FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model'
+
+const PAGE = 'n.*, m.id AS model_id, m.seq AS model_seq, m.source_query, m.content, m.tags, m.last_refreshed_at'
+
+const AT_ONCE = 20
 
 /** Trees are shown by recursion. */
 const DEEPEST = 32
-
-/** Nodes by their parent, in their order; those of the root by null. Pure. */
-export function byParent (nodes: readonly KnowledgeNode[]): ReadonlyMap<number | null, readonly KnowledgeNode[]> {
-  const all = new Map<number | null, KnowledgeNode[]>()
-  for (const node of nodes) {
-    const siblings = all.get(node.parent)
-    if (siblings === undefined) all.set(node.parent, [node])
-    else siblings.push(node)
-  }
-  return all
-}
 
 /** The tree of every bank; `bank` is the number of one. */
 export class NodeTable {
@@ -74,8 +90,38 @@ export class NodeTable {
     return row === undefined ? null : nodeOf(row)
   }
 
-  all (bank: number): readonly KnowledgeNode[] {
-    return this.#store.all<Row>(`${SELECT} WHERE n.bank = ? ORDER BY n.sort_order, n.seq`, [bank]).map(nodeOf)
+  /** All of them in their order, a few at a time. */
+  * nodes (bank: number): Generator<KnowledgeNode> {
+    for (const row of this.#rows<Row>('n.*, m.id AS model_id', 'n.bank = ?', [bank])) yield nodeOf(row)
+  }
+
+  /** All pages in their order, a few at a time, with what they show. */
+  * pages (bank: number): Generator<Page> {
+    for (const row of this.#rows<PageRow>(PAGE, 'n.bank = ? AND n.model IS NOT NULL', [bank])) yield pageOf(row)
+  }
+
+  /** All nodes from the top down, a few of each folder at a time. */
+  * tree (bank: number): Generator<TreeNode> {
+    const below = (parent: number | null): Generator<Row & { readonly source_query: string | null }> =>
+      this.#rows('n.*, m.id AS model_id, m.source_query', 'n.bank = ? AND n.parent IS ?', [bank, parent])
+    const path = [below(null)]
+    for (let last = path.at(-1); last !== undefined; last = path.at(-1)) {
+      const next = last.next()
+      if (next.done === true) {
+        path.pop()
+        continue
+      }
+      const node = nodeOf(next.value)
+      yield { node, depth: path.length - 1, description: next.value.source_query }
+      if (node.kind === 'folder') path.push(below(node.seq))
+    }
+  }
+
+  /** Whether a node is another one or below it. */
+  isWithin (node: number, other: number): boolean {
+    return this.#store.get(`WITH RECURSIVE up (seq) AS (
+      SELECT ? UNION SELECT n.parent FROM knowledge_nodes n JOIN up ON n.seq = up.seq WHERE n.parent IS NOT NULL)
+      SELECT 1 FROM up WHERE seq = ?`, [node, other]) !== undefined
   }
 
   bySeq (seq: number): KnowledgeNode | null {
@@ -84,7 +130,7 @@ export class NodeTable {
   }
 
   /** Some of the tree from its top down, and how many there are: all folders, and the pages whose mental models have the tags. */
-  page (bank: number, tags: readonly string[] | null, mode: TagMode, { limit, offset }: Page): {
+  page (bank: number, tags: readonly string[] | null, mode: TagMode, { limit, offset }: Part): {
     readonly total: number
     readonly nodes: readonly KnowledgeNode[]
   } {
@@ -123,6 +169,19 @@ export class NodeTable {
     })
   }
 
+  * #rows<T extends Row> (columns: string, where: string, values: readonly Cell[]): Generator<T> {
+    const sql = `SELECT ${columns} FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model
+      WHERE ${where} AND (n.sort_order, n.seq) > (?, ?) ORDER BY n.sort_order, n.seq LIMIT ${AT_ONCE}`
+    let [order, seq] = [Number.MIN_SAFE_INTEGER, 0]
+    for (;;) {
+      const rows = this.#store.all<T>(sql, [...values, order, seq])
+      yield* rows
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < AT_ONCE) return
+      ;({ sort_order: order, seq } = last)
+    }
+  }
+
   #mustFit (parent: number, height: number): void {
     const { depth } = this.#store.get<{ depth: number }>(`WITH RECURSIVE up (parent, depth) AS (
       SELECT parent, 1 FROM knowledge_nodes WHERE seq = ?
@@ -135,6 +194,16 @@ export class NodeTable {
       SELECT seq, 1 FROM knowledge_nodes WHERE bank = ? AND id = ?
       UNION ALL SELECT n.seq, below.height + 1 FROM knowledge_nodes n JOIN below ON n.parent = below.seq)
       SELECT coalesce(max(height), 1) AS height FROM below`, [bank, id])!.height
+  }
+}
+
+function pageOf (row: PageRow): Page {
+  return {
+    node: nodeOf(row),
+    model: {
+      seq: row.model_seq, id: row.model_id, sourceQuery: row.source_query, content: row.content,
+      tags: JSON.parse(row.tags) as string[], lastRefreshedAt: row.last_refreshed_at
+    }
   }
 }
 

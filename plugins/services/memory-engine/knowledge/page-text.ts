@@ -1,13 +1,7 @@
-import type { MentalModel } from '../models/mental-model-table.js'
 import { wireTime } from '../wire/times.js'
-import { byParent, type KnowledgeNode } from './node-table.js'
+import type { KnowledgeNode, Page } from './node-table.js'
 
 export const NO_CONTENT = 'No content yet.'
-
-export interface Page {
-  readonly node: KnowledgeNode
-  readonly model: MentalModel
-}
 
 /** When what a page shows was last made, else when the page was. Pure. */
 export function pageTime ({ node, model }: Page): string {
@@ -27,40 +21,48 @@ function front (facts: ReadonlyArray<readonly [string, string]>): string {
   return `---\n${facts.map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`).join('')}---\n`
 }
 
-/** The start of a bundle: what is in it, as a tree. Pure. */
-export function indexMarkdown (nodes: readonly KnowledgeNode[], modelOf: (id: string) => MentalModel): string {
-  const children = byParent(nodes)
-  const lines = (parent: number | null, depth: number): string[] => (children.get(parent) ?? []).flatMap(node => {
-    const indent = '  '.repeat(depth)
-    if (node.kind === 'folder') return [`${indent}- **${node.name}/**`, ...lines(node.seq, depth + 1)]
-    return [`${indent}- [${node.name}](./${node.id}.md) — ${modelOf(node.modelId!).sourceQuery}`]
-  })
-  return `${front([['type', 'index'], ['title', 'Knowledge base']])}\n# Knowledge base\n\n${lines(null, 0).map(line => `${line}\n`).join('')}`
+/** What a bundle begins with, before a line for each of its nodes. Pure. */
+export const indexHead = `${front([['type', 'index'], ['title', 'Knowledge base']])}\n# Knowledge base\n\n`
+
+/** A node in the tree of a bundle. Pure. */
+export function indexLine (node: KnowledgeNode, depth: number, description: string | null): string {
+  return `${'  '.repeat(depth)}- ${node.kind === 'folder' ? `**${node.name}/**` : `[${node.name}](./${node.id}.md) — ${description ?? ''}`}\n`
 }
 
-/** What a page held before, the latest first. Pure. */
-export function logMarkdown ({ node }: Page, history: ReadonlyArray<{
-  readonly changedAt: number
-  readonly change: Readonly<Record<string, unknown>>
-}>): string {
-  const entries = history.map(({ changedAt, change }) => {
-    const content = change.previous_content
-    return `\n## ${wireTime(changedAt)}\n\n${typeof content === 'string' && content !== '' ? content : '_(empty)_'}\n`
-  })
-  return `${front([['type', 'log'], ['title', `${node.name} — history`]])}\n# ${node.name} — history\n${entries.join('')}`
+/** The log of what a page held before begins so. Pure. */
+export function logHead ({ node }: Page): string {
+  return `${front([['type', 'log'], ['title', `${node.name} — history`]])}\n# ${node.name} — history\n`
+}
+
+/** What a page held until a change. Pure. */
+export function logEntry (changedAt: number, content: string | null): string {
+  return `\n## ${wireTime(changedAt)}\n\n${content === null || content === '' ? '_(empty)_' : content}\n`
 }
 
 const SNIPPET_CHARS = 240
 
+const MOST_WORDS = 64
+
+export interface PageMatch {
+  readonly score: number
+  readonly snippet: string
+}
+
+/** The words of a query, of which a search takes the first 64. Pure. */
+export function wordsOf (query: string): readonly string[] {
+  return [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])].slice(0, MOST_WORDS)
+}
+
 /** How well a page fits some words, from 0 to 1, and where. Pure. */
-export function pageMatch ({ node, model }: Page, query: string): { readonly score: number, readonly snippet: string } {
-  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])]
-  const fields: ReadonlyArray<readonly [string, number]> = [[node.name, 1], [model.content, 0.8], [model.sourceQuery, 0.5]]
-  const scores = words.map(word => Math.max(0, ...fields.map(([text, weight]) => text.toLowerCase().includes(word) ? weight : 0)))
+export function pageMatch ({ node, model }: Page, words: readonly string[]): PageMatch {
+  const content = model.content.toLowerCase()
+  const [name, about] = [node.name.toLowerCase(), model.sourceQuery.toLowerCase()]
+  const fields: ReadonlyArray<readonly [string, number]> = [[name, 1], [content, 0.8], [about, 0.5]]
+  const scores = words.map(word => Math.max(0, ...fields.map(([text, weight]) => text.includes(word) ? weight : 0)))
   const score = words.length === 0 ? 0 : scores.reduce((sum, each) => sum + each, 0) / words.length
-  const at = Math.max(0, Math.min(
-    ...words.map(word => model.content.toLowerCase().indexOf(word)).filter(place => place >= 0), model.content.length
-  ) - 60)
+  if (score === 0) return { score, snippet: '' }
+  const places = words.map(word => content.indexOf(word)).filter(place => place >= 0)
+  const at = Math.max(0, Math.min(...places, content.length) - 60)
   const from = at >= model.content.length ? 0 : at
   return { score, snippet: model.content === '' ? NO_CONTENT : model.content.slice(from, from + SNIPPET_CHARS) }
 }

@@ -5,14 +5,16 @@ import { submitRefresh } from '../models/submit-refresh.js'
 import { triggerOf } from '../models/model-view.js'
 import { isStale, stalenessOf } from '../models/staleness.js'
 import { tagModes } from '../memories/tag-filter.js'
-import { tagsMatch } from '../models/tag-match.js'
 import { ensureBank, needBank, overridesOf } from '../store/bank-table.js'
+import { inPieces } from '../store/turn.js'
 import { BANK, json, listed, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text, nullable, unpaged } from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
 import { wireTime } from '../wire/times.js'
-import { byParent, NodeTable, type KnowledgeNode } from './node-table.js'
-import { indexMarkdown, logMarkdown, NO_CONTENT, pageMarkdown, pageMatch, pageTime, type Page } from './page-text.js'
+import { bundleOf } from './bundle.js'
+import { NodeTable, type KnowledgeNode, type Page } from './node-table.js'
+import { NO_CONTENT, pageMarkdown, pageTime } from './page-text.js'
+import { searchPages } from './search.js'
 
 const MAX_TOKENS = 2048
 /** Pages are made of observations, and anew when those change. */
@@ -46,6 +48,17 @@ const tree: Handler = ({ core, params, query, ignored }) => {
       ...nodeView(node, parent?.id ?? null, model, model === null ? null : isStaleNow(model)), children: below(node)
     }))
   return listed({ roots: below(null) }, total)
+}
+
+/** Nodes by their parent, in their order; those of the root by null. Pure. */
+function byParent (nodes: readonly KnowledgeNode[]): ReadonlyMap<number | null, readonly KnowledgeNode[]> {
+  const all = new Map<number | null, KnowledgeNode[]>()
+  for (const node of nodes) {
+    const siblings = all.get(node.parent)
+    if (siblings === undefined) all.set(node.parent, [node])
+    else siblings.push(node)
+  }
+  return all
 }
 
 /** The folders that a part of the tree begins in, the outermost first. */
@@ -126,32 +139,22 @@ const onePage: Handler = ({ core, params }) => {
   })
 }
 
-const search: Handler = ({ core, params, query, ignored }) => {
+const search: Handler = async ({ core, params, query, ignored, signal }) => {
   const { q, limit, tags, tags_match: mode } = readQuery(query, ignored, { q: required(text), limit: optional(int({ min: 1, max: 50 }), 10), ...tagQuery }, ['tags'])
-  const { bank, nodes, page } = tablesOf(core, params.bank_id!)
-  const found = nodes.all(bank).filter(({ kind }) => kind === 'page').map(page).filter(({ model }) => tagsMatch(model.tags, tags, mode))
-    .map(each => ({ ...each, ...pageMatch(each, q) })).filter(({ score }) => score > 0).toSorted((a, b) => b.score - a.score)
+  const { bank } = tablesOf(core, params.bank_id!)
+  const { best, total } = await searchPages(core, bank, { query: q, limit, tags, mode }, signal)
   return json({
-    results: found.slice(0, limit).map(({ node, model, score, snippet }) => ({
+    results: best.map(({ node, model, score, snippet }) => ({
       id: node.id, name: node.name, mental_model_id: model.id, source_query: model.sourceQuery, snippet, score,
       updated_at: pageTime({ node, model })
     })),
-    total: found.length
+    total
   })
 }
 
 const bundle: Handler = ({ core, params }) => {
-  const { bank, nodes, models, page } = tablesOf(core, params.bank_id!)
-  const all = nodes.all(bank)
-  const files = all.filter(({ kind }) => kind === 'page').flatMap(node => {
-    const its = page(node)
-    const history = models.history(its.model)
-    return [
-      { path: `${node.id}.md`, content: pageMarkdown(its, '') },
-      ...history.length === 0 ? [] : [{ path: `${node.id}.log.md`, content: logMarkdown(its, history) }]
-    ]
-  })
-  return json({ files: [{ path: 'index.md', content: indexMarkdown(all, id => models.get(bank, id)!) }, ...files] })
+  const { bank } = tablesOf(core, params.bank_id!)
+  return { status: 200, headers: { 'content-type': 'application/json' }, body: inPieces(bundleOf(core, bank)) }
 }
 
 const nodeBody = object({
@@ -167,23 +170,15 @@ const update: Handler = ({ core, params, body, headers, ignored }) => {
   const node = nodeOf(nodes, bank, params.node_id!)
   return core.store.transaction(() => {
     const parent = parentOf(nodes, bank, parentId)
-    if (parent !== null && isWithin(nodes.all(bank), parent, node.seq)) throw new WireError(400, 'A folder cannot be moved into itself')
+    if (parent !== null && nodes.isWithin(parent, node.seq)) throw new WireError(400, 'A folder cannot be moved into itself')
     const changed = nodes.update(bank, node.id, { ...name !== null && { name }, ...parent !== null && { parent } })!
     const model = node.modelId === null ? null : models.update(bank, node.modelId, {
       ...name !== null && { name }, ...sourceQuery !== null && { sourceQuery }, ...tags !== null && { tags },
       ...maxTokens !== null && { maxTokens }, ...settings !== null && { settings }
     })
-    const all = nodes.all(bank)
-    const within = all.find(({ seq }) => seq === changed.parent)?.id ?? null
+    const within = changed.parent === null ? null : nodes.bySeq(changed.parent)!.id
     return json(nodeView(changed, within, model, model === null ? null : isStale(core, bank, model)))
   })
-}
-
-function isWithin (all: readonly KnowledgeNode[], from: number, goal: number): boolean {
-  for (let at: number | null = from; at !== null; at = all.find(({ seq }) => seq === at)!.parent) {
-    if (at === goal) return true
-  }
-  return false
 }
 
 const remove: Handler = ({ core, params }) => {

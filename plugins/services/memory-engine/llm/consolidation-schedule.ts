@@ -35,7 +35,7 @@ export function afterConsolidation (core: Core, bank: BankRow, { changed, mayGoO
     AND consolidated_at IS NULL AND consolidation_failed_at IS NULL LIMIT 1`, [bank.seq]) !== undefined
   if (mayGoOn && hasMore) submitConsolidation(core, bank.bank_id)
   if (!changed) return
-  for (const model of new MentalModelTable(core).all(bank.seq)) {
+  for (const model of new MentalModelTable(core).each(bank.seq)) {
     if (model.settings.refresh_after_consolidation !== true || isTooSoon(model, core.now())) continue
     if (!isStale(core, bank.seq, model)) continue
     if (operationsOf(core).table.waiting(bank.bank_id, 'refresh_mental_model', model.id) === null) submitRefresh(core, bank.bank_id, model)

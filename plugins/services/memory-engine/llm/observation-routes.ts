@@ -6,7 +6,6 @@ import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/ans
 import { anything, int, listOf, object, maybe, optional, readBody, readOptionalBody, readQuery, required, text } from '../wire/shape.js'
 import { UUID } from '../wire/uuid.js'
 import { requireChat } from './ask.js'
-import { scopeKey } from './consolidate.js'
 import { submitConsolidation } from './consolidation-schedule.js'
 import { undoChanges, undoProblem } from './observation-changes.js'
 import { asking, unsupported } from './refusal.js'
@@ -72,17 +71,10 @@ const scopes: Handler = ({ core, params, query, ignored }) => {
     limit: optional(int({ min: 1, max: 1000 }), 100), offset: optional(int({ min: 0 }), 0)
   })
   const bank = needBank(core.store, params.bank_id!)
-  const rows = core.store.all<{ tags: string, n: number }>(
-    `SELECT tags, count(*) AS n FROM memories WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' GROUP BY tags`, [bank.seq])
-  const counts = new Map<string, number>()
-  for (const { tags, n } of rows) {
-    const key = scopeKey(JSON.parse(tags) as string[])
-    counts.set(key, (counts.get(key) ?? 0) + n)
-  }
-  const all = [...counts].map(([key, count]) => ({
-    tags: JSON.parse(key) as string[], count
-  })).toSorted((a, b) => b.count - a.count)
-  return json({ scopes: all.slice(offset, offset + limit), total: all.length, limit, offset })
+  const { total } = core.store.get<{ total: number }>('SELECT count(*) AS total FROM observation_scopes WHERE bank = ?', [bank.seq])!
+  const rows = core.store.all<{ scope: string, count: number }>(
+    'SELECT scope, count FROM observation_scopes WHERE bank = ? ORDER BY count DESC, scope LIMIT ? OFFSET ?', [bank.seq, limit, offset])
+  return json({ scopes: rows.map(({ scope, count }) => ({ tags: JSON.parse(scope) as string[], count })), total, limit, offset })
 }
 
 const STRATEGIES = 'this engine consolidates the facts of the same tags together and has no strategies; set `enable_auto_consolidation` or POST …/consolidate with `observation_scopes`'

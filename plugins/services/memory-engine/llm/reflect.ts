@@ -93,10 +93,15 @@ async function structured (
 }
 
 function modelsFor (core: Core, bank: BankRow, { tags, tagsMatch: mode, withoutModels }: ReflectAsk): readonly MentalModel[] {
+  const models: MentalModel[] = []
   let left = MODELS_TOKENS
-  return new MentalModelTable(core).all(bank.seq)
-    .filter(model => model.content !== '' && !withoutModels.includes(model.id) && tagsMatch(model.tags, tags, mode))
-    .filter(({ content }) => (left -= tokensOf(content)) >= 0)
+  for (const model of new MentalModelTable(core).each(bank.seq)) {
+    if (model.content === '' || withoutModels.includes(model.id) || !tagsMatch(model.tags, tags, mode)) continue
+    left -= tokensOf(model.content)
+    if (left < 0) break
+    models.push(model)
+  }
+  return models
 }
 
 /** What is to be heeded when something is written about memories of these tags. */

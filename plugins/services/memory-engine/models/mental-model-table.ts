@@ -68,6 +68,8 @@ export interface ModelFilter {
   readonly withoutPages: boolean
 }
 
+const AT_ONCE = 20
+
 const SELECT = 'SELECT m.*, EXISTS (SELECT 1 FROM knowledge_nodes n WHERE n.model = m.seq) AS is_page FROM mental_models m'
 
 /** The mental models of all banks; `bank` is the number of one. */
@@ -106,9 +108,14 @@ export class MentalModelTable {
     return { total, models: rows.map(modelOf) }
   }
 
-  /** In the order in which they were made. */
-  all (bank: number): readonly MentalModel[] {
-    return this.#store.all<Row>(`${SELECT} WHERE m.bank = ? ORDER BY m.seq`, [bank]).map(modelOf)
+  /** All of them, in the order in which they were made, a few at a time. */
+  * each (bank: number): Generator<MentalModel> {
+    for (let after = 0; ;) {
+      const rows = this.#store.all<Row>(`${SELECT} WHERE m.bank = ? AND m.seq > ? ORDER BY m.seq LIMIT ${AT_ONCE}`, [bank, after])
+      for (const row of rows) yield modelOf(row)
+      if (rows.length < AT_ONCE) return
+      after = rows.at(-1)!.seq
+    }
   }
 
   update (bank: number, id: string, changes: Partial<ModelValues>): MentalModel | null {
@@ -160,6 +167,31 @@ export class MentalModelTable {
   }> {
     return this.#store.all<{ changed_at: number, change: string }>('SELECT changed_at, change FROM mental_model_history WHERE model = ? ORDER BY seq DESC LIMIT ? OFFSET ?', [model.seq, limit, offset])
       .map(({ changed_at: changedAt, change }) => ({ changedAt, change: JSON.parse(change) as Record<string, unknown> }))
+  }
+
+  /** All changes, the oldest first, a few at a time. */
+  * changesOf (model: number): Generator<{ readonly changedAt: number, readonly change: Readonly<Record<string, unknown>> }> {
+    for (let after = 0; ;) {
+      const rows = this.#store.all<{ seq: number, changed_at: number, change: string }>(
+        `SELECT seq, changed_at, change FROM mental_model_history WHERE model = ? AND seq > ? ORDER BY seq LIMIT ${AT_ONCE}`, [model, after])
+      for (const { changed_at: changedAt, change } of rows) {
+        yield { changedAt, change: JSON.parse(change) as Record<string, unknown> }
+      }
+      if (rows.length < AT_ONCE) return
+      after = rows.at(-1)!.seq
+    }
+  }
+
+  /** What it held before each change, the latest first, a few at a time; null where it was not told. */
+  * contents (model: number): Generator<{ readonly changedAt: number, readonly content: string | null }> {
+    for (let before = Number.MAX_SAFE_INTEGER; ;) {
+      const rows = this.#store.all<{ seq: number, at: number, content: string | null }>(
+        `SELECT seq, changed_at AS at, json_extract(change, '$.previous_content') AS content FROM mental_model_history
+        WHERE model = ? AND seq < ? ORDER BY seq DESC LIMIT ${AT_ONCE}`, [model, before])
+      for (const { at, content } of rows) yield { changedAt: at, content }
+      if (rows.length < AT_ONCE) return
+      before = rows.at(-1)!.seq
+    }
   }
 
   #note (model: number, change: Readonly<Record<string, unknown>>): void {

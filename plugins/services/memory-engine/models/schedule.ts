@@ -46,7 +46,7 @@ function refreshDue (core: Core): void {
   const banks = store.all<BankRow>(`SELECT * FROM banks WHERE bank_id NOT LIKE '/%' AND seq IN (SELECT bank FROM mental_models
     WHERE settings LIKE '%refresh_cron":"%' OR settings LIKE '%refresh_after_consolidation":true%')`, [])
   for (const bank of banks) {
-    for (const model of new MentalModelTable(core).all(bank.seq)) {
+    for (const model of new MentalModelTable(core).each(bank.seq)) {
       const due = dueOf(model, bank.last_consolidated_at, core.now())
       if (due === null || (due === 'by mode' && !isStale(core, bank.seq, model))) continue
       if (operationsOf(core).table.waiting(bank.bank_id, 'refresh_mental_model', model.id) !== null) continue

@@ -1,4 +1,5 @@
-import { ZipWriter } from './zip.js'
+import { inPieces, jsonList } from '../store/turn.js'
+import { ZipWriter, type ZipSink } from './zip-writer.js'
 
 export const SCHEMA_VERSION = 1
 
@@ -66,12 +67,19 @@ export interface Archive {
   readonly history: Readonly<Partial<Record<typeof historyTables[number], readonly JsonRow[]>>>
 }
 
-/** Writes an archive in the layout that Hindsight reads and writes, document by document. */
+/** Writes an archive in the layout that Hindsight reads and writes: document by document, and lists bit by bit. */
 export class ArchiveWriter {
-  readonly #zip = new ZipWriter()
+  readonly #zip: ZipWriter
+  readonly #signal: AbortSignal
   readonly #counts: Record<string, number> = {}
   #documents = 0
   #facts = 0
+
+  /** What waits rejects with the signal's reason, and writes nothing after that. */
+  constructor (sink: ZipSink, signal: AbortSignal) {
+    this.#zip = new ZipWriter(sink)
+    this.#signal = signal
+  }
 
   addDocument (document: TransferDocument): void {
     this.#json(`documents/${String(this.#documents).padStart(6, '0')}.json`, document)
@@ -79,29 +87,27 @@ export class ArchiveWriter {
     this.#facts += document.facts.length
   }
 
-  addObservations (observations: readonly TransferObservation[]): void {
-    this.#counts.observation_count = observations.length
-    if (observations.length > 0) this.#json('observations.json', observations)
+  async addObservations (observations: Iterable<TransferObservation>): Promise<void> {
+    this.#counts.observation_count = await this.#list('observations.json', observations, false)
   }
 
-  addRows (table: BankTable, rows: readonly JsonRow[]): void {
-    this.#json(`${table}.json`, rows)
+  async addRows (table: BankTable, rows: Iterable<JsonRow>): Promise<void> {
+    const count = await this.#list(`${table}.json`, rows)
     const name = table === 'banks' || table === 'mental_model_history' ? null : `${table.slice(0, -1)}_count`
-    if (name !== null) this.#counts[name] = rows.length
+    if (name !== null) this.#counts[name] = count
   }
 
-  addKnowledge (pages: readonly JsonRow[]): void {
-    this.#counts.knowledge_page_count = pages.length
-    if (pages.length > 0) this.#json('knowledge_pages.json', pages)
+  async addKnowledge (pages: Iterable<JsonRow>): Promise<void> {
+    this.#counts.knowledge_page_count = await this.#list('knowledge_pages.json', pages, false)
   }
 
-  addHistory (table: typeof historyTables[number], rows: readonly JsonRow[]): void {
-    this.#json(`history/${table}.json`, rows)
+  async addHistory (table: typeof historyTables[number], rows: Iterable<JsonRow>): Promise<void> {
+    await this.#list(`history/${table}.json`, rows)
     this.#counts.history = 1
   }
 
   /** `at` is an ISO time. */
-  end (type: Archive['type'], sourceBankId: string, at: string): Buffer {
+  end (type: Archive['type'], sourceBankId: string, at: string): void {
     const { history, ...counts } = this.#counts
     this.#json('manifest.json', {
       schema_version: SCHEMA_VERSION, source_bank_id: sourceBankId, exported_at: at, document_count: this.#documents,
@@ -110,10 +116,38 @@ export class ArchiveWriter {
       directive_count: 0,
       webhook_count: 0, ...counts, includes_history: history === 1, bank_rows_json_encoding: 'decoded'
     })
-    return this.#zip.end()
+    this.#zip.end()
+  }
+
+  /** Returns how many there are; of none there is a file where `isAlways` says so. */
+  async #list (name: string, values: Iterable<unknown>, isAlways = true): Promise<number> {
+    let count = 0
+    const counted = function* (): Generator<unknown> {
+      for (const value of values) {
+        count += 1
+        yield value
+      }
+    }
+    const texts = jsonList(counted())
+    const { value: first } = texts.next()
+    if (count > 0 || isAlways) await this.#zip.addPieces(name, this.#heard(inPieces(joined(first!, texts))))
+    return count
+  }
+
+  async* #heard (pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of pieces) {
+      this.#signal.throwIfAborted()
+      yield piece
+    }
+    this.#signal.throwIfAborted()
   }
 
   #json (name: string, value: unknown): void {
     this.#zip.add(name, Buffer.from(JSON.stringify(value)))
   }
+}
+
+function* joined (first: string, others: Iterable<string>): Generator<string> {
+  yield first
+  yield* others
 }

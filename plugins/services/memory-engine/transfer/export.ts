@@ -7,6 +7,8 @@ import { NodeTable } from '../knowledge/node-table.js'
 import { PermanentFailure } from '../operations/operation.js'
 import type { Run } from '../operations/operation-queue.js'
 import { overridesOf, type BankRow } from '../store/bank-table.js'
+import { turn } from '../store/turn.js'
+import type { ZipSink } from './zip-writer.js'
 import { chunksOf, findDocument, type DocumentRow } from '../store/document-table.js'
 import type { MemoryRow } from '../store/memory-table.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
@@ -26,40 +28,67 @@ export interface ExportOptions {
 }
 
 const DOCUMENTS_AT_ONCE = 50
+const ROWS_AT_ONCE = 100
 
-/** Where a fact stands in the archive. */
-type Places = Map<number, { readonly document_id: string, readonly fact_index: number }>
+/**
+ * Where the facts stand in the archive that observations were made of: the numbers of their documents there, times `FACTS_MOST`,
+ * and their places in those.
+ */
+type Places = Map<number, number>
+const FACTS_MOST = 2 ** 22
 
-/** The archive of a bank, or of a part of it. Requests are served between its documents; each is whole. */
-export async function exportArchive (core: Core, bank: BankRow, options: ExportOptions, run: Run): Promise<Buffer> {
+/**
+ * Writes the archive of a bank, or of a part of it: how much of it is in memory does not grow with the bank. Requests are served
+ * between its documents; each is whole.
+ */
+export async function exportArchive (core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: ZipSink): Promise<void> {
   const { store } = core
-  const archive = new ArchiveWriter()
+  const archive = new ArchiveWriter(sink, run.signal)
   const places: Places = new Map()
-  const documents = options.data ? documentsOf(core, bank, options.documentIds) : []
-  for (const [n, seq] of documents.entries()) {
-    if (n % DOCUMENTS_AT_ONCE === 0) {
-      run.progress('exporting', n, documents.length)
-      await new Promise(resolve => setImmediate(resolve))
-      run.signal.throwIfAborted()
+  if (options.data) {
+    const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM documents WHERE bank = ?', [bank.seq])!
+    let n = 0
+    for (const seq of documentsOf(core, bank, options.documentIds)) {
+      if (n % DOCUMENTS_AT_ONCE === 0) {
+        run.progress('exporting', n, options.documentIds?.length ?? total)
+        await turn()
+        run.signal.throwIfAborted()
+      }
+      n += 1
+      const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
+      // deleted meanwhile
+      if (document !== undefined) addDocument(core, archive, document, places, options.observations)
     }
-    const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
-    // deleted meanwhile
-    if (document !== undefined) addDocument(core, archive, document, places, options.observations)
   }
-  archive.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
-  if (options.config) addConfig(core, archive, bank)
-  if (options.knowledge) addModels(core, archive, bank)
-  if (options.history) addHistory(core, archive, bank)
-  return archive.end(options.type, bank.bank_id, new Date(core.now()).toISOString())
+  await archive.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
+  if (options.config) await addConfig(core, archive, bank)
+  if (options.knowledge) await addModels(core, archive, bank)
+  if (options.history) await addHistory(core, archive, bank)
+  archive.end(options.type, bank.bank_id, new Date(core.now()).toISOString())
 }
 
-function documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | null): readonly number[] {
-  if (ids === null) return store.all<{ seq: number }>('SELECT seq FROM documents WHERE bank = ? ORDER BY seq', [bank.seq]).map(({ seq }) => seq)
-  return ids.map(id => {
-    const document = findDocument(store, bank.seq, id)
-    if (document === undefined) throw new PermanentFailure(`Document '${id}' not found in bank '${bank.bank_id}'`)
-    return document.seq
-  })
+function* documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | null): Generator<number> {
+  if (ids !== null) {
+    yield* ids.map(id => {
+      const document = findDocument(store, bank.seq, id)
+      if (document === undefined) throw new PermanentFailure(`Document '${id}' not found in bank '${bank.bank_id}'`)
+      return document.seq
+    })
+    return
+  }
+  yield* inSlices(after => store.all<{ seq: number }>(`SELECT seq FROM documents WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]), ({ seq }) => seq)
+}
+
+/** What rows come to, of which a few are read at a time. */
+function* inSlices<R extends { readonly seq: number }, T> (
+  read: (after: number) => readonly R[], shown: (row: R) => T
+): Generator<T> {
+  for (let after = 0; ;) {
+    const rows = read(after)
+    for (const row of rows) yield shown(row)
+    if (rows.length < ROWS_AT_ONCE) return
+    after = rows.at(-1)!.seq
+  }
 }
 
 function addDocument ({ store }: Core, archive: ArchiveWriter, document: DocumentRow, places: Places, lifecycle: boolean): void {
@@ -67,7 +96,11 @@ function addDocument ({ store }: Core, archive: ArchiveWriter, document: Documen
   const indexOf = new Map(chunks.map(chunk => [chunk.seq, chunk.chunk_index]))
   const memories = store.all<MemoryRow>('SELECT * FROM memories WHERE document = ? ORDER BY seq', [document.seq])
   const valid = memories.filter(({ state }) => state === 'valid')
-  for (const [index, { seq }] of valid.entries()) places.set(seq, { document_id: document.document_id, fact_index: index })
+  if (lifecycle) {
+    const isSource = new Set(store.all<{ source: number }>(
+      'SELECT DISTINCT s.source FROM memories m JOIN memory_sources s ON s.source = m.seq WHERE m.document = ?', [document.seq]).map(({ source }) => source))
+    for (const [index, { seq }] of valid.entries()) if (isSource.has(seq)) places.set(seq, document.seq * FACTS_MOST + index)
+  }
   const factOf = (row: MemoryRow): TransferFact => transferFact(
     row, row.chunk === null ? null : indexOf.get(row.chunk) ?? null, lifecycle
   )
@@ -99,71 +132,93 @@ function transferFact (row: MemoryRow, chunkIndex: number | null, lifecycle: boo
 }
 
 /** Those whose sources are all in the archive. */
-function observationsOf ({ store }: Core, bank: BankRow, places: Places): readonly TransferObservation[] {
-  const rows = store.all<MemoryRow>(`SELECT * FROM memories WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' ORDER BY seq`, [bank.seq])
-  return rows.flatMap(row => {
+function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Generator<TransferObservation> {
+  const place = (source: number): TransferObservation['sources'][number] | null => {
+    const at = places.get(source)
+    if (at === undefined) return null
+    const document = store.get<{ id: string }>('SELECT document_id AS id FROM documents WHERE seq = ?', [Math.floor(at / FACTS_MOST)])
+    return document === undefined ? null : { document_id: document.id, fact_index: at % FACTS_MOST }
+  }
+  const rows = inSlices(after => store.all<MemoryRow>(`SELECT * FROM memories
+    WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]), row => row)
+  for (const row of rows) {
     const sources = store.all<{ source: number }>('SELECT source FROM memory_sources WHERE memory = ? ORDER BY source', [row.seq])
-      .map(({ source }) => places.get(source))
-    if (sources.length === 0 || sources.some(source => source === undefined)) return []
-    return [{
+      .map(({ source }) => place(source))
+    if (sources.length === 0 || sources.includes(null)) continue
+    yield {
       source_id: row.id, text: row.text, tags: parsed(row.tags) as string[], event_date: wireTime(
         row.occurred_start ?? row.mentioned_at
       ),
       occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
       mentioned_at: wireTime(row.mentioned_at),
       observation_scopes: parsed(row.observation_scopes), proof_count: row.proof_count, sources: sources as TransferObservation['sources']
-    }]
-  })
+    }
+  }
 }
 
 /** The secrets of webhooks stay here. */
-function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): void {
+async function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
   const own = { bank_id: bank.bank_id }
-  archive.addRows('banks', [{
+  await archive.addRows('banks', [{
     ...own, name: bank.name, disposition: dispositionOf(bank), config: overridesOf(bank), created_at: wireTime(bank.created_at),
     updated_at: wireTime(bank.updated_at)
   }])
-  archive.addRows('directives', new DirectiveTable(core).all(bank.seq).map(each => ({
+  await archive.addRows('directives', new DirectiveTable(core).all(bank.seq).map(each => ({
     ...own, id: each.id, name: each.name, content: each.content, priority: each.priority, is_active: each.isActive,
     tags: each.tags,
     created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
   })))
-  archive.addRows('webhooks', new WebhookTable(core).all(bank.seq).map(each => ({
+  await archive.addRows('webhooks', new WebhookTable(core).all(bank.seq).map(each => ({
     ...own, id: each.id, url: each.url, secret: null, event_types: each.eventTypes, enabled: each.enabled,
     http_config: each.httpConfig,
     created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
   })))
 }
 
-function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): void {
+async function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
   const own = { bank_id: bank.bank_id }
   const table = new MentalModelTable(core)
-  const models = table.all(bank.seq)
-  archive.addRows('mental_models', models.map(each => ({
-    ...own, id: each.id, name: each.name, source_query: each.sourceQuery, content: each.content, tags: each.tags,
-    max_tokens: each.maxTokens,
-    trigger: triggerOf(each.settings), reflect_response: each.reflectResponse, last_refreshed_at: wireTime(each.lastRefreshedAt),
-    last_memory_seen_at: wireTime(each.lastMemorySeenAt), last_full_refreshed_at: wireTime(each.lastFullRefreshedAt),
-    created_at: wireTime(each.createdAt)
-  })))
-  archive.addRows('mental_model_history', models.flatMap(model => table.history(model).toReversed()
-    .map(({ changedAt, change }) => ({ ...own, mental_model_id: model.id, changed_at: wireTime(changedAt), ...change }))))
-  const nodes = new NodeTable(core).all(bank.seq)
-  const idOf = new Map(nodes.map(({ seq, id }) => [seq, id]))
-  archive.addKnowledge(nodes.map(node => ({
-    id: node.id, parent_id: node.parent === null ? null : idOf.get(node.parent) ?? null, kind: node.kind, name: node.name,
-    mental_model_id: node.modelId,
-    sort_order: node.sortOrder, managed: node.managed, created_at: wireTime(node.createdAt), updated_at: wireTime(node.updatedAt)
-  })))
+  const models = function* (): Generator<JsonRow> {
+    for (const each of table.each(bank.seq)) {
+      yield {
+        ...own, id: each.id, name: each.name, source_query: each.sourceQuery, content: each.content, tags: each.tags,
+        max_tokens: each.maxTokens, trigger: triggerOf(each.settings), reflect_response: each.reflectResponse,
+        last_refreshed_at: wireTime(each.lastRefreshedAt),
+        last_memory_seen_at: wireTime(each.lastMemorySeenAt), last_full_refreshed_at: wireTime(each.lastFullRefreshedAt),
+        created_at: wireTime(each.createdAt)
+      }
+    }
+  }
+  const history = function* (): Generator<JsonRow> {
+    for (const { id, seq } of table.each(bank.seq)) {
+      for (const { changedAt, change } of table.changesOf(seq)) {
+        yield { ...own, mental_model_id: id, changed_at: wireTime(changedAt), ...change }
+      }
+    }
+  }
+  const pages = function* (): Generator<JsonRow> {
+    const nodes = new NodeTable(core)
+    for (const node of nodes.nodes(bank.seq)) {
+      yield {
+        id: node.id, parent_id: node.parent === null ? null : nodes.bySeq(node.parent)?.id ?? null, kind: node.kind,
+        name: node.name, mental_model_id: node.modelId, sort_order: node.sortOrder, managed: node.managed,
+        created_at: wireTime(node.createdAt), updated_at: wireTime(node.updatedAt)
+      }
+    }
+  }
+  await archive.addRows('mental_models', models())
+  await archive.addRows('mental_model_history', history())
+  await archive.addKnowledge(pages())
 }
 
-function addHistory ({ store }: Core, archive: ArchiveWriter, bank: BankRow): void {
+/** Both are bounded for each bank. */
+async function addHistory ({ store }: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
   const rows = {
     audit_log: store.all<JsonRow>('SELECT id, bank_id, action, transport, started_at, duration_ms FROM audit_log WHERE bank_id = ? ORDER BY seq', [bank.bank_id]),
     llm_requests: store.all<JsonRow>('SELECT id, operation, scope, call_type, model, status, started_at, duration_ms, input_tokens, output_tokens FROM model_calls WHERE bank = ? ORDER BY seq', [bank.seq])
   }
   for (const table of historyTables) {
-    archive.addHistory(table, rows[table].map(row => ({
+    await archive.addHistory(table, rows[table].map(row => ({
       ...row, bank_id: bank.bank_id, started_at: wireTime(Number(row.started_at))
     })))
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../store/store.js'
+import type { ZipSink } from './zip-writer.js'
 
 export interface KeptFile {
   readonly filename: string
@@ -7,14 +8,92 @@ export interface KeptFile {
 }
 
 const KEPT_EXPORTS = 5
+const PART_BYTES = 1024 * 1024
+/** The parts of an archive's directory are numbered from here. */
+const DIRECTORY_FROM = 2 ** 40
 
-/** Keeps an exported archive; older ones of the bank go. Returns its key. */
-export function keepExport (store: Store, operation: string, bankId: string, filename: string, bytes: Buffer): string {
-  const key = `banks/${bankId}/exports/${randomUUID()}/transfer.zip`
-  store.run('INSERT INTO operation_files (key, operation, filename, bytes) VALUES (?, ?, ?, ?)', [key, operation, filename, bytes])
-  store.run(`DELETE FROM operation_files WHERE operation IN (SELECT id FROM operations WHERE bank_id = ? AND type IN ('export_documents', 'export_bank')
-    ORDER BY seq DESC LIMIT -1 OFFSET ${KEPT_EXPORTS})`, [bankId])
-  return key
+/** The archive that an operation writes, in parts of a mebibyte in the database. What an earlier try of it left is gone. */
+export class ExportFile implements ZipSink {
+  readonly #store: Store
+  readonly #operation: string
+  readonly #ends = { data: new Part(0), directory: new Part(DIRECTORY_FROM) }
+  /** So far. */
+  size = 0
+
+  constructor (store: Store, operation: string) {
+    this.#store = store
+    this.#operation = operation
+    store.run('DELETE FROM operation_file_parts WHERE operation = ?', [operation])
+  }
+
+  data (bytes: Buffer): void {
+    this.#add(this.#ends.data, bytes)
+  }
+
+  directory (bytes: Buffer): void {
+    this.#add(this.#ends.directory, bytes)
+  }
+
+  /** Keeps the archive; older ones of the bank go. In the transaction that ends the operation. Returns its key. */
+  keep (bankId: string, filename: string): string {
+    for (const end of Object.values(this.#ends)) this.#flush(end)
+    const key = `banks/${bankId}/exports/${randomUUID()}/transfer.zip`
+    this.#store.run('INSERT INTO operation_files (key, operation, filename, bytes) VALUES (?, ?, ?, zeroblob(0))', [key, this.#operation, filename])
+    this.#store.run(`DELETE FROM operation_files WHERE operation IN (SELECT id FROM operations WHERE bank_id = ? AND type IN ('export_documents', 'export_bank')
+      ORDER BY seq DESC LIMIT -1 OFFSET ${KEPT_EXPORTS})`, [bankId])
+    return key
+  }
+
+  #add (end: Part, bytes: Buffer): void {
+    this.size += bytes.length
+    end.held.push(bytes)
+    end.bytes += bytes.length
+    if (end.bytes >= PART_BYTES) this.#flush(end)
+  }
+
+  #flush (end: Part): void {
+    if (end.bytes === 0) return
+    this.#store.run('INSERT INTO operation_file_parts (operation, part, bytes) VALUES (?, ?, ?)', [this.#operation, end.number, Buffer.concat(end.held)])
+    end.number += 1
+    end.held = []
+    end.bytes = 0
+  }
+}
+
+class Part {
+  number: number
+  held: Buffer[] = []
+  bytes = 0
+
+  constructor (number: number) {
+    this.number = number
+  }
+}
+
+/** An exported archive by its key, with what reads it part by part; null if there is none. */
+export function findExport (store: Store, key: string): {
+  readonly filename: string
+  readonly size: number
+  readonly parts: () => AsyncGenerator<Buffer>
+} | null {
+  const file = store.get<{ filename: string, operation: string, size: number }>('SELECT filename, operation, length(bytes) AS size FROM operation_files WHERE key = ?', [key])
+  if (file === undefined) return null
+  const { filename, operation } = file
+  // one of a release before stands in its row
+  if (file.size > 0) return { filename, size: file.size, parts: async function* () { yield readFile(store, key)!.bytes } }
+  const { size } = store.get<{ size: number }>('SELECT coalesce(sum(length(bytes)), 0) AS size FROM operation_file_parts WHERE operation = ?', [operation])!
+  return { filename, size, parts: () => partsOf(store, operation, size) }
+}
+
+async function* partsOf (store: Store, operation: string, size: number): AsyncGenerator<Buffer> {
+  let [after, left] = [-1, size]
+  while (left > 0) {
+    const row = store.get<{ part: number, bytes: ArrayBuffer }>('SELECT part, bytes FROM operation_file_parts WHERE operation = ? AND part > ? ORDER BY part LIMIT 1', [operation, after])
+    if (row === undefined) throw new Error('the archive was deleted while it was read')
+    after = row.part
+    left -= row.bytes.byteLength
+    yield Buffer.from(row.bytes)
+  }
 }
 
 /** Keeps what was uploaded until its operation is done with it. */
@@ -30,7 +109,7 @@ export function dropUpload (store: Store, operation: string): void {
   store.run('DELETE FROM operation_files WHERE key = ?', [`uploads/${operation}`])
 }
 
-export function readFile (store: Store, key: string): KeptFile | null {
+function readFile (store: Store, key: string): KeptFile | null {
   // libsql reads a blob as an ArrayBuffer
   const row = store.get<{ filename: string, bytes: ArrayBuffer }>('SELECT filename, bytes FROM operation_files WHERE key = ?', [key])
   return row === undefined ? null : { filename: row.filename, bytes: Buffer.from(row.bytes) }

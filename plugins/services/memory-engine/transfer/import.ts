@@ -8,7 +8,7 @@ import type { Archive, JsonRow, TransferDocument } from './archive.js'
 import { mapOrNull } from './cells.js'
 import { importModels, importRules } from './import-models.js'
 import { Importing, type Imported } from './importing.js'
-import { turn } from './stage.js'
+import { turn } from '../store/turn.js'
 
 /** Which parts of an archive are brought. */
 export interface BankParts {

@@ -6,11 +6,12 @@ import type { Run } from '../operations/operation-queue.js'
 import { deleteBank, ensureBank, findBank, type BankRow } from '../store/bank-table.js'
 import { deleteDocument, findDocument, type DocumentRow } from '../store/document-table.js'
 import { admitMemory, type MemoryRow } from '../store/memory-table.js'
+import { turn } from '../store/turn.js'
 import type { Archive, TransferDocument } from './archive.js'
 import { dropUpload } from './file-table.js'
 import { importConfig, slicesOf, weightOf, withRest, writeSlices, type BankParts } from './import.js'
 import { Importing } from './importing.js'
-import { dropStage, findStage, newStage, turn } from './stage.js'
+import { dropStage, findStage, newStage } from './stage.js'
 
 /*
  * An archive comes into a bank that is there in two steps, both slice by slice, so that other requests are served between them.

@@ -2,7 +2,7 @@ import {
   bankTables, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
-import { turn } from './stage.js'
+import { turn } from '../store/turn.js'
 import { unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */

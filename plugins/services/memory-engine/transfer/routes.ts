@@ -7,7 +7,7 @@ import { fileOf, readForm, type FormPart } from '../wire/multipart.js'
 import { bool, listOf, maybe, optional, readQuery, required, text } from '../wire/shape.js'
 import type { Archive } from './archive.js'
 import type { ExportOptions } from './export.js'
-import { keepUpload, readFile } from './file-table.js'
+import { findExport, keepUpload } from './file-table.js'
 import { conflictModes, type ConflictMode } from './merge.js'
 import { readArchive } from './read-archive.js'
 import type { ClonePayload, ImportPayload } from './works.js'
@@ -84,10 +84,12 @@ const clone: Handler = ({ core, params, query, ignored }) => {
 }
 
 const download: Handler = ({ core, params }) => {
-  const file = readFile(core.store, params.key!)
+  const file = findExport(core.store, params.key!)
   if (file === null || !params.key!.startsWith('banks/')) throw new WireError(404, 'File not found')
   return {
-    status: 200, headers: { 'content-type': 'application/zip', 'content-disposition': `attachment; filename="${file.filename}"` }, body: file.bytes
+    status: 200,
+    headers: { 'content-type': 'application/zip', 'content-disposition': `attachment; filename="${file.filename}"`, 'content-length': String(file.size) },
+    body: file.parts()
   }
 }
 

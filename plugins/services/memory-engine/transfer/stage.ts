@@ -1,14 +1,10 @@
 import type { Core } from '../core.js'
 import { deleteBank, ensureBank, findBank, type BankRow } from '../store/bank-table.js'
+import { turn } from '../store/turn.js'
 
 /** No path leads to a bank whose id has a slash. */
 const PREFIX = '/import/'
 const ROWS_AT_ONCE = 200
-
-/** Lets requests be served between two slices of work. */
-export function turn (): Promise<void> {
-  return new Promise(resolve => { setImmediate(resolve) })
-}
 
 /** A bank to be filled, for an operation: what an earlier try of it left is gone. */
 export async function newStage (core: Core, operation: string): Promise<BankRow> {

@@ -29,16 +29,24 @@ export type Manifest = typeof manifest extends Shape<infer T> ? T : never
 
 export function templateOf (core: Core, bank: BankRow): Record<string, unknown> {
   const own = overridesOf(bank)
-  const models = new MentalModelTable(core).all(bank.seq).filter(model => !model.isKnowledgePage)
+  const models = modelsOf(core, bank)
   const directives = new DirectiveTable(core).all(bank.seq)
   return {
     version: TEMPLATE_VERSION,
     bank: Object.fromEntries(Object.keys(configDefaults).map(key => [key, own[key] ?? null])),
-    mental_models: models.length === 0 ? null : models.map(({ id, name, sourceQuery, tags, maxTokens, settings }) =>
-      ({ id, name, source_query: sourceQuery, tags, max_tokens: maxTokens, trigger: triggerOf(settings) })),
+    mental_models: models.length === 0 ? null : models,
     directives: directives.length === 0 ? null : directives.map(({ name, content, priority, isActive, tags }) =>
       ({ name, content, priority, is_active: isActive, tags }))
   }
+}
+
+function modelsOf (core: Core, bank: BankRow): ReadonlyArray<Record<string, unknown>> {
+  const models: Array<Record<string, unknown>> = []
+  for (const { isKnowledgePage, id, name, sourceQuery, tags, maxTokens, settings } of new MentalModelTable(core).each(bank.seq)) {
+    if (isKnowledgePage) continue
+    models.push({ id, name, source_query: sourceQuery, tags, max_tokens: maxTokens, trigger: triggerOf(settings) })
+  }
+  return models
 }
 
 /** Applies a template as a whole, in one transaction; `isDry` only says what it would do. */

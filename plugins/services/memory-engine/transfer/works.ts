@@ -5,11 +5,12 @@ import { findBank, type BankRow } from '../store/bank-table.js'
 import type { Archive } from './archive.js'
 import { exportArchive, type ExportOptions } from './export.js'
 import { readArchive } from './read-archive.js'
-import { dropUpload, keepExport, readUpload } from './file-table.js'
+import { dropUpload, ExportFile, readUpload } from './file-table.js'
 import { fillBank, mustBeNew } from './import.js'
 import type { Imported } from './importing.js'
 import { mergeArchive, type ConflictMode } from './merge.js'
 import { dropStage, newStage } from './stage.js'
+import { ZipMemory } from './zip-writer.js'
 
 /** The address of a file, below the base of the wire. Pure. */
 export function downloadUrl (key: string): string {
@@ -20,11 +21,12 @@ export function exportWork (core: Core): Work {
   return async (operation, run) => {
     const options = operation.payload as ExportOptions
     const bank = bankOf(core, operation)
-    const bytes = await exportArchive(core, bank, options, run)
+    const file = new ExportFile(core.store, operation.id)
+    await exportArchive(core, bank, options, run, file)
     const filename = `${bank.bank_id.replaceAll(/[^\w.-]/g, '_')}-${options.type === 'bank' ? 'bank' : 'documents'}.zip`
     run.commit(() => {
-      const key = keepExport(core.store, operation.id, bank.bank_id, filename, bytes)
-      return { filename, byte_size: bytes.length, storage_key: key, download_url: downloadUrl(key) }
+      const key = file.keep(bank.bank_id, filename)
+      return { filename, byte_size: file.size, storage_key: key, download_url: downloadUrl(key) }
     })
   }
 }
@@ -77,10 +79,11 @@ export interface ClonePayload {
 export function cloneWork (core: Core): Work {
   return async (operation, run) => {
     const { target, data, config, history } = operation.payload as ClonePayload
-    const bytes = await exportArchive(core, bankOf(core, operation), {
+    const whole = new ZipMemory()
+    await exportArchive(core, bankOf(core, operation), {
       type: 'bank', documentIds: null, data, observations: data, knowledge: data, config, history
-    }, run)
-    await restore(core, operation, run, await archiveIn(bytes), target, { data, config })
+    }, run, whole)
+    await restore(core, operation, run, await archiveIn(whole.bytes), target, { data, config })
   }
 }
 

@@ -20,7 +20,8 @@ export interface WireCall {
 export interface WireAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
+  /** In pieces where it may be large: each is asked for when the one before it has gone. */
+  readonly body: Buffer | AsyncIterable<Buffer>
 }
 
 export type Handler = (call: WireCall) => WireAnswer | Promise<WireAnswer>

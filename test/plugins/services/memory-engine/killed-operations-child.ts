@@ -7,7 +7,7 @@ import { answerRequest } from '../../../../plugins/services/memory-engine/router
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { Store } from '../../../../plugins/services/memory-engine/store/store.js'
 import { consolidating, form } from './models-support.js'
-import { noModels } from './support.js'
+import { bytesOf, noModels } from './support.js'
 
 /*
  * Opens a database, has background work of every kind done, says what was acknowledged and what is over, and is killed before the
@@ -53,8 +53,9 @@ async function ask (method: string, target: string, body?: Buffer | object, head
   const answer = await answerRequest(core, {
     method, path: place.startsWith('/') ? place : `/v1/default/banks/${place}`, query, headers, body: sent, signal: new AbortController().signal
   })
-  if (answer.status >= 300) throw new Error(`${method} ${target}: ${answer.status} ${answer.body.toString()}`)
-  return answer.headers['content-type'] === 'application/zip' ? { bytes: answer.body.toString('base64') } : JSON.parse(answer.body.toString()) as Record<string, string>
+  const bytes = await bytesOf(answer)
+  if (answer.status >= 300) throw new Error(`${method} ${target}: ${answer.status} ${bytes.toString()}`)
+  return answer.headers['content-type'] === 'application/zip' ? { bytes: bytes.toString('base64') } : JSON.parse(bytes.toString()) as Record<string, string>
 }
 
 /** Says that a request was acknowledged, and waits until its operation is over. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { openInThread } from './support.js'
 
 t.setTimeout(120_000)
@@ -62,6 +63,18 @@ t.test('a list of thousands is read page by page, each of which costs what it ho
   }
   for (let i = 0; i < MANY; i++) await call('POST', `${bank}/knowledge-base/pages`, { name: `page ${i}`, source_query: 'What?', parent_id: folders[i % 30], tags: [`p${i % 3}`] })
 
+  // what a model would have made: a store of its own writes them as the engine does
+  const store = openStore(join(folder, 'memory', 'memory.db'))
+  const { seq } = store.get<{ seq: number }>('SELECT seq FROM banks')!
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${2 * MANY - 1})
+    INSERT INTO memories (id, bank, text, text_hash, fact_type, tags, state, created_at, updated_at)
+    SELECT 'o' || i, ${seq}, 'x', x'00', 'observation', CASE i % 2 WHEN 0 THEN json_array('a', 'o' || (i / 2)) ELSE json_array('o' || (i / 2), 'a') END, 'valid', 0, 0 FROM n`)
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${MANY - 1})
+    INSERT INTO mental_model_history (model, changed_at, change) SELECT (SELECT min(seq) FROM mental_models), i * 1000,
+      json_object('previous_content', 'content ' || i, 'previous_reflect_response', NULL, 'kind', 'content') FROM n`)
+  const model = store.get<{ id: string }>('SELECT id FROM mental_models ORDER BY seq LIMIT 1')!.id
+  store.close()
+
   const { body: { total: chunks } } = await call('GET', `${bank}/documents/long/chunks?limit=1`)
   t.ok(chunks >= MANY, `${chunks} chunks`)
   const { body: { total: operations } } = await call('GET', `${bank}/operations?limit=1`)
@@ -78,10 +91,12 @@ t.test('a list of thousands is read page by page, each of which costs what it ho
     { path: 'mental-models?exclude_knowledge_pages=true', total: FEWER, preset: 100, items: inItems },
     { path: 'mental-models', total: FEWER + MANY, preset: 100, items: inItems },
     { path: `memories/${memory}/history`, total: MANY, preset: 1000, items: body => body },
+    { path: `mental-models/${model}/history`, total: MANY, preset: 1000, items: body => body },
+    { path: 'observations/scopes', total: MANY, preset: 100, items: ({ scopes }) => scopes },
     { path: 'knowledge-base/tree', total: MANY + 30, preset: 1000, items: ({ roots }) => flat(roots) },
     { path: 'knowledge-base/tree?tags=p1&tags_match=any_strict', total: MANY / 3 + 30, preset: MANY / 3 + 30, items: ({ roots }) => flat(roots) },
     { path: 'operations', total: operations, preset: 20, most: 100, items: ({ operations: all }) => all },
-    { path: 'memories/list', total: chunks + MANY, preset: 100, items: inItems },
+    { path: 'memories/list?type=world', total: chunks + MANY, preset: 100, items: inItems },
     { path: 'documents?tags_match=any', total: MANY + 1, preset: 100, items: inItems }
   ]
   for (const { path, total, preset, most = 250, items } of lists) {

@@ -1,5 +1,6 @@
 import type { Test } from 'tap'
 import type { Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
+import { ZipMemory, ZipWriter } from '../../../../plugins/services/memory-engine/transfer/zip-writer.js'
 import { noModels, openEngine, type Wire } from './support.js'
 
 export interface Asked {
@@ -38,6 +39,19 @@ export async function over (call: Wire['call'], bank: string, id: string): Promi
     const { body } = await call('GET', `${bank}/operations/${id}`)
     if (body.status !== 'pending' && body.status !== 'processing') return body
     if (body.next_retry_at !== null) return body
+  }
+}
+
+/** A ZIP archive that is made in memory. */
+export function zipInMemory (): { readonly add: (name: string, bytes: Buffer) => void, readonly end: () => Buffer } {
+  const memory = new ZipMemory()
+  const zip = new ZipWriter(memory)
+  return {
+    add: (name, bytes) => zip.add(name, bytes),
+    end: () => {
+      zip.end()
+      return memory.bytes
+    }
   }
 }
 

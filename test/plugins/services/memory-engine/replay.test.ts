@@ -4,7 +4,7 @@ import t from 'tap'
 import { root } from '../../../repository.js'
 import { consolidating, completion, form, type Asked } from './models-support.js'
 import { shapeDifferences } from './shape-differences.js'
-import { noModels, openEngine } from './support.js'
+import { bytesOf, noModels, openEngine } from './support.js'
 
 /** A request that an unmodified client sent to a Hindsight 1.1.0 server, and what that answered; long lists are cut. */
 interface Exchange {
@@ -64,7 +64,7 @@ t.test('recorded requests of unmodified clients are answered with the same statu
         method, path, query, signal: new AbortController().signal, headers: isForm ? fileHeaders : type === null ? {} : { 'content-type': type },
         body: isForm ? fileBody : body === null || body === '' ? null : Buffer.from(ids.translate(body))
       })
-      return { status: got.status, value: got.headers['content-type'] === 'application/zip' ? null : JSON.parse((got.body as Buffer).toString()) as unknown }
+      return { status: got.status, value: got.headers['content-type'] === 'application/zip' ? null : JSON.parse((await bytesOf(got)).toString()) as unknown }
     }
     let got = await send()
     const statusOf = (value: unknown): unknown => (value as { readonly status?: unknown } | null)?.status

@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { startBackground } from '../../../../plugins/services/memory-engine/background.js'
 import type { Core } from '../../../../plugins/services/memory-engine/core.js'
@@ -35,6 +37,11 @@ export function openEngine (t: Test, options: Partial<EmbeddedOptions> = {}): Wi
   return { engine, path, call: callsOf(engine) }
 }
 
+/** Of an answer that comes whole or in pieces. */
+export async function bytesOf ({ body }: { readonly body: Buffer | AsyncIterable<Buffer> }): Promise<Buffer> {
+  return Buffer.isBuffer(body) ? body : await buffer(body)
+}
+
 export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] {
   return async <T>(method: string, target: string, body?: unknown, headers: Record<string, string> = {}) => {
     const [path = '', query = ''] = (target.startsWith('/') ? target : `/v1/default/banks/${target}`).split('?')
@@ -43,23 +50,23 @@ export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] 
       method, path, query, body: sent, signal: new AbortController().signal,
       headers: { ...sent === null ? {} : { 'content-type': 'application/json' }, ...headers }
     })
-    const text = (answer.body as Buffer).toString('utf8')
+    const text = (await bytesOf(answer)).toString('utf8')
     return { status: answer.status, headers: answer.headers, body: (text === '' ? null : JSON.parse(text)) as T }
   }
 }
 
-/** An engine in the thread of the test, which can count what it asks its database. */
-export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number, readonly rows: () => number } {
+/** An engine in the thread of the test, which can count what it asks its database: statements, rows, and the most rows of one. */
+export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number, readonly rows: () => number, readonly most: () => number } {
   const ends = new AbortController()
   const store = openStore(join(folder, 'memory', 'memory.db'))
-  let [count, rows] = [0, 0]
+  let [count, rows, most] = [0, 0, 0]
   for (const name of ['all', 'run'] as const) {
     const own = store[name].bind(store) as (...args: unknown[]) => unknown
     Object.assign(store, {
       [name]: (...args: unknown[]) => {
         count++
         const found = own(...args)
-        if (Array.isArray(found)) rows += found.length
+        if (Array.isArray(found)) [rows, most] = [rows + found.length, Math.max(most, found.length)]
         return found
       }
     })
@@ -79,8 +86,10 @@ export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'>
       // what else is to be done has its turn, as beside a thread
       await new Promise(resolve => { setImmediate(resolve) })
       const sent = (body ?? Buffer.alloc(0)) as Buffer
-      return await answerRequest(core, { method, path, query, headers: headers as Record<string, string>, body: sent, signal })
+      const wire = { method, path, query, headers: headers as Record<string, string>, body: sent, signal }
+      const answer = await answerRequest(core, wire)
+      return { ...answer, body: Buffer.isBuffer(answer.body) ? answer.body : Readable.from(answer.body) }
     }
   }
-  return { engine, call: callsOf(engine), statements: () => count, rows: () => rows }
+  return { engine, call: callsOf(engine), statements: () => count, rows: () => rows, most: () => most }
 }

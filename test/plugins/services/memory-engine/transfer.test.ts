@@ -1,13 +1,13 @@
 import t from 'tap'
 import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
-import { unzip, ZipWriter } from '../../../../plugins/services/memory-engine/transfer/zip.js'
-import { form, openWithChat, over } from './models-support.js'
-import { openInThread, type Wire } from './support.js'
+import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
+import { form, openWithChat, over, zipInMemory } from './models-support.js'
+import { bytesOf, openInThread, type Wire } from './support.js'
 
 async function download (engine: Pick<Wire['engine'], 'request'>, path: string): Promise<Buffer> {
-  const { status, headers, body } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
+  const { status, headers, ...answer } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
   if (status !== 200 || headers['content-type'] !== 'application/zip') throw new Error(`${status}`)
-  return body as Buffer
+  return await bytesOf(answer)
 }
 
 /** Exports as `path` says, and fetches the archive. */
@@ -115,7 +115,7 @@ t.test('an archive is checked whole before it changes anything', async t => {
   const archive = await exported(wire, 'b', 'document-transfer/export')
   const files = unzip(archive, 1e6)
   const with_ = (name: string, text: string | null): Buffer => {
-    const zip = new ZipWriter()
+    const zip = zipInMemory()
     for (const [path, bytes] of files) if (path !== name) zip.add(path, bytes)
     if (text !== null) zip.add(name, Buffer.from(text))
     return zip.end()
@@ -186,7 +186,7 @@ t.test('what an archive says of webhooks, mental models and settings is read as 
   const { call } = wire
   const files = unzip(await exported(wire, 'b', 'transfer/export'), 1e6)
   const changed = (changes: Readonly<Record<string, (row: Record<string, unknown>) => object>>): Buffer => {
-    const zip = new ZipWriter()
+    const zip = zipInMemory()
     for (const [name, bytes] of files) {
       const change = changes[name]
       const rows = change === undefined ? [] : JSON.parse(bytes.toString()) as Record<string, unknown>[]
@@ -215,7 +215,7 @@ t.test('what an archive says of webhooks, mental models and settings is read as 
   const folders = (count: number): Array<Record<string, unknown>> =>
     Array.from({ length: count }, (_, n) => ({ id: `kf-${n}`, kind: 'folder', name: `${n}`, parent_id: n === 0 ? null : `kf-${n - 1}` })).toReversed()
   const withFolders = (count: number): Buffer => {
-    const zip = new ZipWriter()
+    const zip = zipInMemory()
     for (const [name, bytes] of files) zip.add(name, name === 'knowledge_pages.json' ? Buffer.from(JSON.stringify(folders(count))) : bytes)
     return zip.end()
   }
@@ -249,7 +249,7 @@ t.test('a template has what a bank is like, and is applied as a whole or not at 
 })
 
 t.test('an archive of more files than the old end of a ZIP can count is read back', t => {
-  const zip = new ZipWriter()
+  const zip = zipInMemory()
   for (let n = 0; n < 65_536; n += 1) zip.add(`f${n}`, Buffer.from(''))
   const files = unzip(zip.end(), 1000)
   t.equal(files.size, 65_536)

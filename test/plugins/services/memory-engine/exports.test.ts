@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import t from 'tap'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
+import { form, over } from './models-support.js'
+import { openEngine, openInThread, type Wire } from './support.js'
+
+/** Rows that one statement reads of what may be thousands. */
+const AT_ONCE = 100
+const PAGES = 1000
+
+const template = {
+  version: '1', directives: Array.from({ length: 600 }, (_, i) => ({ name: `rule ${i}`, content: `Be brief, and heed what ${'is said '.repeat(20)} of ${i}.` }))
+}
+
+/** Text that cannot be packed. */
+function noise (chars: number): string {
+  let [state, text] = [1, '']
+  while (text.length < chars) {
+    state = (state * 48271) % 0x7fffffff
+    text += state.toString(36)
+  }
+  return text
+}
+
+async function begun ({ engine }: Pick<Wire, 'engine'>, path: string): Promise<{ readonly headers: Readonly<Record<string, unknown>>, readonly body: Readable }> {
+  const { status, headers, body } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
+  if (status !== 200 || Buffer.isBuffer(body)) throw new Error(`${status}`)
+  return { headers, body }
+}
+
+t.test('a knowledge base of a thousand pages is searched, exported and moved in without being read as a whole', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-exports-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const { engine, call, most, rows } = openInThread(t, folder)
+  await call('PUT', 'b', {})
+  const { body: { id: root } } = await call('POST', 'b/knowledge-base/folders', { name: 'root' })
+  const { body: { id: inner } } = await call('POST', 'b/knowledge-base/folders', { name: 'inner', parent_id: root })
+  const store = openStore(join(folder, 'memory', 'memory.db'))
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${PAGES - 1})
+    INSERT INTO mental_models (id, bank, name, source_query, content, tags, max_tokens, created_at)
+    SELECT 'm' || i, 1, 'page ' || i, 'What of ' || i || '?', CASE WHEN i % 10 THEN 'Plain. ' ELSE 'The sea. ' END || printf('%.*c', 500, 'x') || ' end ' || i,
+      json_array('p' || i % 2), 2048, 0 FROM n`)
+  store.exec(`INSERT INTO knowledge_nodes (id, bank, parent, kind, name, model, created_at, updated_at)
+    SELECT 'kp-' || id, 1, (SELECT seq FROM knowledge_nodes WHERE id = '${inner}'), 'page', name, seq, 0, 0 FROM mental_models ORDER BY seq`)
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299)
+    INSERT INTO mental_model_history (model, changed_at, change)
+    SELECT (SELECT seq FROM mental_models WHERE id = 'm3'), i * 1000, json_object('previous_content', 'before ' || i) FROM n`)
+  store.close()
+
+  const { body: found } = await call('GET', 'b/knowledge-base/search?q=sea%20990&limit=50')
+  t.equal(found.total, 100)
+  t.equal(found.results.length, 50)
+  t.match(found.results[0], { id: 'kp-m990', score: 0.9, snippet: /^The sea/ }, 'the best one first')
+  t.match(found.results[1], { id: 'kp-m0', score: 0.4 }, 'and those that are as good in their order')
+  t.match((await call('GET', 'b/knowledge-base/search?q=sea&tags=p1&tags_match=any_strict')).body, { total: 0, results: [] })
+  t.match((await call('GET', `b/knowledge-base/search?q=${'word%20'.repeat(2000)}sea`)).status, 200, 'of a long query the first words count')
+
+  const { headers, body } = await begun({ engine: engine as Wire['engine'] }, '/v1/default/banks/b/knowledge-base/export')
+  t.match(headers, { 'content-type': 'application/json' })
+  const pieces: Buffer[] = []
+  for await (const piece of body) pieces.push(piece as Buffer)
+  t.ok(pieces.length > 5 && pieces.every(({ length }) => length < 200_000), `${pieces.length} pieces`)
+  const { files } = JSON.parse(Buffer.concat(pieces).toString()) as { files: Array<{ path: string, content: string }> }
+  t.equal(files.length, PAGES + 2)
+  t.match(files[0], { path: 'index.md', content: /- \*\*root\/\*\*\n {2}- \*\*inner\/\*\*\n {4}- \[page 0\]\(\.\/kp-m0\.md\) — What of 0\?\n/ })
+  t.equal(files[0]!.content.split('\n').filter(line => line.startsWith('    - [page')).length, PAGES)
+  const log = files.find(({ path }) => path === 'kp-m3.log.md')!
+  t.same([...log.content.matchAll(/before (\d+)/g)].map(([, n]) => Number(n)), Array.from({ length: 300 }, (_, i) => 299 - i), 'the latest first')
+  t.equal(files.findIndex(({ path }) => path === 'kp-m3.log.md'), files.findIndex(({ path }) => path === 'kp-m3.md') + 1)
+
+  const before = rows()
+  t.match((await call('PATCH', 'b/knowledge-base/nodes/kp-m7', { parent_id: root })).body, { parent_id: root })
+  t.match((await call('PATCH', `b/knowledge-base/nodes/${root}`, { parent_id: inner })), { status: 400, body: { detail: /into itself/ } })
+  t.match((await call('PATCH', `b/knowledge-base/nodes/${root}`, { parent_id: root })), { status: 400, body: { detail: /into itself/ } })
+  t.ok(rows() - before < 20, `a move reads ${rows() - before} rows`)
+  await over(call, 'b', (await call('POST', 'b/transfer/export')).body.operation_id)
+  t.ok(most() <= AT_ONCE, `at most ${most()} rows at once`)
+})
+
+t.test('a large archive is written and read in parts, and is a ZIP archive as any other', async t => {
+  const wire = openEngine(t)
+  const { call, path } = wire
+  await call('POST', 'b/import', template)
+  const texts = Array.from({ length: 12 }, (_, i) => noise(300_000 + i))
+  await call('POST', 'b/memories', { items: texts.map((content, i) => ({ content, document_id: `d${i}` })) })
+  const { body: { operation_id: id } } = await call('POST', 'b/transfer/export')
+  const { result_metadata: { download_url: url, byte_size: size } } = await over(call, 'b', id)
+  const { headers, body } = await begun(wire, url)
+  t.equal(headers['content-length'], String(size))
+  const pieces: Buffer[] = []
+  for await (const piece of body) pieces.push(piece as Buffer)
+  const archive = Buffer.concat(pieces)
+  t.equal(archive.length, size)
+  t.ok(pieces.length > 3 && pieces.every(({ length }) => length < 2 * 2 ** 20), `${pieces.length} parts of ${size} bytes`)
+  const { documents, rows } = await readArchive(archive)
+  t.equal(documents.length, 12)
+  t.same(rows.directives!.map(({ name }) => name), template.directives.map(({ name }) => name), 'what was written bit by bit is whole')
+  const { body: { operation_id: restored } } = await call('POST', 'c/transfer/import', ...form('file', 'a.zip', archive))
+  t.match(await over(call, 'c', restored), { status: 'completed', result_metadata: { documents_imported: 12, directives_imported: 600 } })
+  t.equal((await call('GET', 'c/documents/d11')).body.original_text, texts[11])
+
+  const left = await begun(wire, url)
+  await once(left.body, 'data')
+  left.body.destroy()
+  t.match(await call('GET', 'b/stats'), { status: 200 }, 'a client that leaves in the middle ends nothing else')
+  const deleted = await begun(wire, url)
+  await once(deleted.body, 'data')
+  deleted.body.pause()
+  await call('DELETE', 'b/documents/d3')
+  await t.rejects(async () => { for await (const _ of deleted.body) { /* what is left */ } }, /deleted while it was read/, 'an archive that is deleted is not told to be shorter')
+  t.match(await call('GET', url), { status: 404 })
+
+  const { body: { operation_id: again } } = await call('POST', 'b/transfer/export')
+  const { result_metadata: { download_url: second } } = await over(call, 'b', again)
+  const open = await begun(wire, second)
+  await once(open.body, 'data')
+  open.body.pause()
+  await wire.engine.close()
+  await t.rejects(async () => { for await (const _ of open.body) { /* what is left */ } }, 'nor one whose engine closes')
+  const store = openStore(path)
+  t.match(store.all('SELECT DISTINCT operation FROM operation_file_parts'), [{ operation: again }], 'no parts are left of what was deleted')
+  store.close()
+})
