@@ -5,12 +5,13 @@ import {
 import type { ClusterApi } from './api/cluster-api.js'
 import type { ClusterEvent, Pod } from './api/objects.js'
 import { listAll } from './api/watched-list.js'
+import { askOf, CapacityLine } from './pod/capacity-line.js'
 import { InstancePods, podsOf } from './pod/instance-pods.js'
 import { podLogs } from './pod/pod-logs.js'
 import { isPodId, newPodId, type KeptLaunch } from './pod/pod-names.js'
 import { podManifest } from './pod/pod-spec.js'
 import { inspection, launchOf, runState } from './pod/pod-state.js'
-import { untilRunning } from './pod/pod-start.js'
+import { untilFirst, untilRunning } from './pod/pod-start.js'
 import type { Reach } from './reach/reach.js'
 import { podSettings, slotOptionsSchema, type ClusterSettings } from './settings.js'
 
@@ -39,6 +40,7 @@ export class KubernetesRuntime implements ContainerRuntime {
   readonly info: RuntimeInfo
   readonly #deps: KubernetesRuntimeDeps
   readonly #pods = new Map<string, InstancePods>()
+  readonly #line = new CapacityLine()
   readonly #closing = new AbortController()
 
   constructor (deps: KubernetesRuntimeDeps) {
@@ -91,21 +93,37 @@ export class KubernetesRuntime implements ContainerRuntime {
     const pods = this.#podsOf(kept)
     await reach.open(pod, kept)
     pods.starting(kept)
+    const either = AbortSignal.any([signal, this.#closing.signal])
+    const capacityMs = settings().capacity_timeout_s * 1000
+    const since = clock.monotonic()
+    let [said, isPlaced] = ['', false]
+    const place = this.#line.join(askOf(pod), line => told(said = line))
     try {
+      if (isGated(pod)) await untilFirst({ place, clock, capacityMs, said: () => said }, either)
       await this.#openGate(pod)
       await untilRunning({
         pods,
         clock,
         id,
-        told,
+        told: line => {
+          if (isPlaced) told(line)
+          else place.says(line)
+        },
+        placed: () => {
+          isPlaced = true
+          place.leave()
+        },
         look: async () => (await this.#find(id))?.pod ?? null,
         events: async () => (await listAll<ClusterEvent>(api, api.path('events'), { fieldSelector: `involvedObject.name=${id}` })).items,
-        capacityMs: settings().capacity_timeout_s * 1000
-      }, AbortSignal.any([signal, this.#closing.signal]))
+        since,
+        capacityMs
+      }, either)
     } catch (error) {
       pods.failed(id)
       await reach.drop(id)
       throw error
+    } finally {
+      place.leave()
     }
   }
 

@@ -1,52 +1,19 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineExit } from '../../../kernel/contract/provider/engine-runtime.js'
-import { FakeClock, settle, tinyContainer } from '../../../kernel/testing/index.js'
+import { LABEL_INSTANCE } from '../../../kernel/contract/provider/engine-runtime.js'
+import { FakeClock, settle } from '../../../kernel/testing/index.js'
 import { CredentialSource } from '../../../plugins/runtimes/kubernetes/api/credentials.js'
 import { runExec, type ExecCommand } from '../../../plugins/runtimes/kubernetes/api/exec-command.js'
 import { accessDoubts, clusterAccess } from '../../../plugins/runtimes/kubernetes/api/kubeconfig.js'
 import { jsonLines } from '../../../plugins/runtimes/kubernetes/api/json-lines.js'
 import { refusal } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
-import { openKubernetes } from '../../../plugins/runtimes/kubernetes/open.js'
 import { newPodId } from '../../../plugins/runtimes/kubernetes/pod/pod-names.js'
 import { surveyCluster } from '../../../plugins/runtimes/kubernetes/survey/survey.js'
 import { clusterSettings } from '../../../plugins/runtimes/kubernetes/settings.js'
-import { eventually, realClock, recordingLogger, type RecordingLogger } from '../../kernel/runtime/support.js'
-import { fakeCluster, type FakeCluster, type FakePod } from './fake-cluster.js'
-
-const quiet = new AbortController().signal
-const HOME = 'this home'
-
-interface Driven { readonly runtime: ContainerRuntime, readonly log: RecordingLogger, readonly exits: EngineExit[] }
-
-async function clusterOf (t: Test, user?: object): Promise<FakeCluster> {
-  const cluster = await fakeCluster(t.testdir(), user)
-  t.teardown(() => cluster.close())
-  return cluster
-}
-
-async function drive (
-  t: Test, { kubeconfig }: FakeCluster, said: object = {}, home = HOME, clock: typeof realClock = realClock
-): Promise<Driven> {
-  const { kubernetes: settings } = clusterSettings.schema.parse({ kubernetes: { kubeconfig, ...said } })
-  const log = recordingLogger()
-  const budgets = (): { startS: number, pullS: number, stopS: number } => ({ startS: 60, pullS: 60, stopS: 1 })
-  const runtime = await openKubernetes({ settings: () => settings, budgets, clock, log, env: process.env }, quiet)
-  t.teardown(() => runtime.close())
-  const exits: EngineExit[] = []
-  runtime.onExit(home, exit => exits.push(exit))
-  return { runtime, log, exits }
-}
-
-const specOf = (slot: string, home = HOME): ReturnType<typeof tinyContainer> =>
-  tinyContainer('engine:1', { name: `svc-${slot}`, port: 8081, env: {}, labels: { [LABEL_INSTANCE]: home, [LABEL_SLOT]: slot } })
-
-async function started ({ runtime }: Driven, slot: string, home = HOME): Promise<string> {
-  const id = await runtime.create(specOf(slot, home), quiet)
-  await runtime.start(id, quiet)
-  return id
-}
+import { eventually, realClock } from '../../kernel/runtime/support.js'
+import { clusterOf, drive, HOME, quiet, specOf, started } from './driven-cluster.js'
+import type { FakePod } from './fake-cluster.js'
 
 t.test('a watch that is cut again and again loses no end, keeps its place, and asks for no list', async t => {
   const cluster = await clusterOf(t)

@@ -36,7 +36,12 @@ export interface Pod {
   readonly metadata: ObjectMeta
   readonly spec: {
     readonly schedulingGates?: readonly unknown[]
-    readonly containers: ReadonlyArray<{ readonly name: string, readonly image: string }>
+    readonly nodeSelector?: object
+    readonly tolerations?: readonly object[]
+    readonly runtimeClassName?: string
+    readonly hostNetwork?: boolean
+    readonly containers: ReadonlyArray<{ readonly name: string, readonly image: string, readonly resources?: object }>
+    readonly volumes?: ReadonlyArray<{ readonly persistentVolumeClaim?: { readonly claimName: string } }>
     readonly terminationGracePeriodSeconds?: number
   }
   readonly status?: {

@@ -1,6 +1,7 @@
-import { isSvcError, messageOf, pause, svcError, type Clock } from 'svc-gateway/plugin'
+import { abortable, isSvcError, messageOf, pause, svcError, type Clock } from 'svc-gateway/plugin'
 import type { ClusterEvent, Pod } from '../api/objects.js'
 import { kubernetesError } from '../errors.js'
+import type { CapacityPlace } from './capacity-line.js'
 import type { InstancePods } from './instance-pods.js'
 import { startVerdict, type StartVerdict } from './pod-state.js'
 
@@ -12,6 +13,10 @@ export interface StartWait {
   readonly told: (line: string) => void
   readonly look: () => Promise<Pod | null>
   readonly events: () => Promise<readonly ClusterEvent[]>
+  /** It has a node; called once. */
+  readonly placed: () => void
+  /** When it began to wait for a node, on the monotonic clock, and for how long it may. */
+  readonly since: number
   readonly capacityMs: number
 }
 
@@ -22,10 +27,30 @@ const LOOK_FOR_ROOM_MS = 10_000
 
 type Waits = Extract<StartVerdict, { readonly kind: 'waits' }>
 
+interface TurnWait {
+  readonly place: Pick<CapacityPlace, 'turn'>
+  readonly clock: Clock
+  readonly capacityMs: number
+  /** What it was told that it waits for. */
+  readonly said: () => string
+}
+
+/** Resolves when no other pod waits for the same before this one. Throws `kubernetes.no_capacity`, or the signal's reason. */
+export async function untilFirst ({ place, clock, capacityMs, said }: TurnWait, signal: AbortSignal): Promise<void> {
+  const enough = new AbortController()
+  const late = pause(clock, capacityMs, AbortSignal.any([signal, enough.signal]))
+    .then(() => { throw noCapacity(capacityMs, said()) })
+  late.catch(() => {})
+  try {
+    await Promise.race([abortable(place.turn, signal), late])
+  } finally {
+    enough.abort()
+  }
+}
+
 /** Waits until the engine of a pod runs, or has run. Throws why it does not, or with the signal's reason. */
 export async function untilRunning (wait: StartWait, signal: AbortSignal): Promise<void> {
-  const { pods, clock, id, told, look, events, capacityMs } = wait
-  const since = clock.monotonic()
+  const { pods, clock, id, told, look, events } = wait
   let said = ''
   let placed = false
   for (;;) {
@@ -34,12 +59,13 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
     try {
       const verdict = await judged(look, events, placed)
       if (verdict === null) return
-      placed ||= !verdict.forCapacity
+      if (!placed && !verdict.forCapacity) {
+        placed = true
+        wait.placed()
+      }
       if (verdict.line !== said) told(verdict.line)
       said = verdict.line
-      if (!placed && clock.monotonic() - since >= capacityMs) {
-        throw kubernetesError('kubernetes.no_capacity', `no node had room within ${capacityMs / 1000} s (capacity_timeout_s): ${said}`)
-      }
+      if (!placed && clock.monotonic() - wait.since >= wait.capacityMs) throw noCapacity(wait.capacityMs, said)
       const enough = new AbortController()
       const both = AbortSignal.any([signal, enough.signal])
       const laterMs = verdict.forCapacity ? LOOK_FOR_ROOM_MS : LOOK_AGAIN_MS
@@ -49,6 +75,11 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
       next.drop()
     }
   }
+}
+
+/** Nothing came free in time. */
+function noCapacity (capacityMs: number, said: string): Error {
+  return kubernetesError('kubernetes.no_capacity', `no node had room within ${capacityMs / 1000} s (capacity_timeout_s): ${said === '' ? 'others ask for the same and came before' : said}`)
 }
 
 /** What it waits for; null once it runs. A server that is away for a while is waited for, too. */
