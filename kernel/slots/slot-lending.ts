@@ -41,7 +41,7 @@ export class SlotLending {
       try {
         return await this.#told(name, set.acquire(signal, { light, low, source }))
       } catch (error) {
-        if (!isSvcError(error) || error.details.reason !== MOVED) throw error
+        if (!hasMoved(error)) throw error
       }
     }
     const shadow = shadows.find(name)
@@ -52,7 +52,13 @@ export class SlotLending {
   async ensureReady (name: string, signal: AbortSignal): Promise<void> {
     const { sets, shadows } = this.#deps
     const set = sets.find(name)
-    if (set !== null) return await this.#told(name, set.ensureReady(signal))
+    if (set !== null) {
+      try {
+        return await this.#told(name, set.ensureReady(signal))
+      } catch (error) {
+        if (!hasMoved(error)) throw error
+      }
+    }
     const shadow = shadows.find(name)
     if (shadow !== null) return (await shadows.acquire(shadow, signal, true)).release()
     await this.admitted(name, signal, owner => owner.ensureReady(signal))
@@ -78,4 +84,9 @@ export class SlotLending {
       throw error
     }
   }
+}
+
+/** The slot has one engine by now, whose line goes on. */
+function hasMoved (error: unknown): boolean {
+  return isSvcError(error) && error.details.reason === MOVED
 }

@@ -197,7 +197,7 @@ export class SlotManager implements SlotService {
       imageOf: (trial, of) => trial.image(of),
       fetchImage: (of, image, inner) => this.#deps.pulls.fetch(of, image, inner),
       restart: of => this.#restartOwn(of, never),
-      load: of => this.#loadOwn(of, never),
+      load: of => this.#deps.sets.find(of)?.returnTo(plans.modelId(of), never) ?? this.#loadOwn(of, never),
       unload: of => this.#deps.sets.find(of)?.unload(false) ?? this.#deps.fleet.owner(of).unload(false)
     }, name, model, signal)
   }

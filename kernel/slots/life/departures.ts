@@ -1,4 +1,5 @@
 import { svcError, type SvcError } from '../../contract/index.js'
+import { replicaWords } from '../schedule/replica-names.js'
 import type { ScheduledSlot } from '../schedule/scheduled-slot.js'
 
 interface Waiter {
@@ -34,7 +35,7 @@ export class Departures {
     for (const waiter of [...this.#waiters]) {
       if (!core.stuck && !waiter.isGone(core)) continue
       this.#waiters.delete(waiter)
-      if (core.stuck) waiter.reject(svcError('runtime.failed', `slot '${this.#slot}': ${core.message}`))
+      if (core.stuck) waiter.reject(svcError('runtime.failed', `slot ${replicaWords(this.#slot)}: ${core.message}`))
       else waiter.resolve()
     }
   }

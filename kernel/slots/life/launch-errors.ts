@@ -1,4 +1,5 @@
 import { isSvcError, messageOf, svcError, type SvcError } from '../../contract/index.js'
+import { inReplicaWords } from '../schedule/replica-names.js'
 import type { LaunchFailure } from '../schedule/scheduled-slot.js'
 import { HealthRefused } from './watch/health.js'
 
@@ -35,8 +36,8 @@ export function toSvcError (slot: string, error: unknown): SvcError {
 }
 
 /** The launcher rejects with a `LaunchFailure`; anything else fell before an engine was made. */
-export function toLaunchFailure (error: unknown): LaunchFailure {
+export function toLaunchFailure (slot: string, error: unknown): LaunchFailure {
   if (typeof error === 'object' && error !== null && 'leftover' in error) return error as LaunchFailure
   const code = isSvcError(error) ? error.code : 'slot.load_failed'
-  return { code, message: messageOf(error), logTail: [], leftover: null, quiet: false, kind: 'heals' }
+  return { code, message: inReplicaWords(slot, messageOf(error)), logTail: [], leftover: null, quiet: false, kind: 'heals' }
 }

@@ -14,6 +14,7 @@ import { fetchImage } from './image-fetch.js'
 import { exitedEarly, overspent, toSvcError } from './launch-errors.js'
 import type { Report } from './launch-report.js'
 import type { Launched, PreparedLaunch } from '../plan/launch/prepared-launch.js'
+import { inReplicaWords } from '../schedule/replica-names.js'
 import type { Engine, LaunchFailure } from '../schedule/scheduled-slot.js'
 
 export interface Budgets {
@@ -179,7 +180,7 @@ export class Launcher {
     const reason = toSvcError(slot, error)
     const { path } = provider?.health ?? { path: null }
     const kind = mayHeal(reason) ? 'heals' as const : isPrepared ? 'stays' as const : 'unfit' as const
-    let failure = { code: reason.code, message: reason.message, quiet, kind }
+    let failure = { code: reason.code, message: inReplicaWords(slot, reason.message), quiet, kind }
     if (id === null || (runs && reason.code === 'gateway.stopping')) return { ...failure, logTail: [], leftover: null }
     const logTail = await this.#tail(id, path)
     // of its own end an engine knows more than its exit code

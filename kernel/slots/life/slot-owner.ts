@@ -13,7 +13,7 @@ import { Departures } from './departures.js'
 import { IdleTimer } from './idle-timer.js'
 import { Loans } from './loans.js'
 import { SlotWaiters } from './slot-waiters.js'
-import { replicaPlace } from '../schedule/replica-names.js'
+import { replicaPlace, replicaWords } from '../schedule/replica-names.js'
 import { decide } from '../schedule/slot-scheduler.js'
 import { isServing } from '../schedule/slot-machine.js'
 import type { InLine } from '../schedule/waiting-line.js'
@@ -169,7 +169,7 @@ export class SlotOwner {
   }
 
   #mustBeOpen (): void {
-    if (this.#closed) throw svcError('gateway.stopping', `slot '${this.name}' is closed: the gateway is shutting down or the slot was deleted`)
+    if (this.#closed) throw svcError('gateway.stopping', `slot ${replicaWords(this.name)} is closed: the gateway is shutting down or the slot was deleted`)
   }
 
   async #ask (input: SlotInput, signal: AbortSignal): Promise<void> {
@@ -245,7 +245,7 @@ export class SlotOwner {
       case 'adopt': return this.#bringUp(effect.generation, 'adopt')
       case 'abort-launch': return this.#launch?.abort(this.#keepsEngine
         ? stopping()
-        : svcError('slot.stopped', `slot '${this.name}' was told to stop while it was loading`))
+        : svcError('slot.stopped', `slot ${replicaWords(this.name)} was told to stop while it was loading`))
       case 'stop': return this.#bringDown(effect.engine, effect.crashed)
       case 'grant': return this.#waiters.letIn(effect.workers, effect.rest)
       case 'refuse': return this.#waiters.refuse(() => refusalError(this.name, effect.refusal))
@@ -271,7 +271,7 @@ export class SlotOwner {
     }
     this.#actions[how](generation, controller.signal, report).then(
       engine => { this.#feed({ type: 'launched', generation, engine }) },
-      (error: unknown) => { this.#feed({ type: 'launch-failed', generation, failure: toLaunchFailure(error) }) }
+      (error: unknown) => { this.#feed({ type: 'launch-failed', generation, failure: toLaunchFailure(this.name, error) }) }
     ).finally(() => { if (this.#launch === controller) this.#launch = null }).catch(rethrowLater)
   }
 

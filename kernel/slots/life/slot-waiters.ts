@@ -17,8 +17,11 @@ export class SlotWaiters {
     this.#left = left
   }
 
-  /** As `WaitingLine.oldest`. */
-  oldest (): number | null { return this.#line.oldest() }
+  /** As `WaitingLine.countsSince`. */
+  countsSince (): number | null { return this.#line.countsSince() }
+
+  /** As `WaitingLine.uncounted`. */
+  uncounted (now: number): number { return this.#line.uncounted(now) }
 
   /**
    * Rejects with the reason of the signal, or with the refusal.

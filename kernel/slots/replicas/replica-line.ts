@@ -23,9 +23,11 @@ export class ReplicaLine {
   /** Those who want a lease, with a worker or without. */
   get leases (): number { return this.#waiting.worker + this.#waiting.lease }
   get all (): number { return this.workers + this.others }
+  /** Those that another replica may be started for: the ones of the low class not before they have waited for long. */
+  get pressing (): number { return this.all - this.#waiters.uncounted(this.#clock.monotonic()) }
 
-  /** When the one came that has waited longest for a worker; null when none does. */
-  oldest (): number | null { return this.#waiters.oldest() }
+  /** Since when one of those has waited for a worker, which may be yet to come; null when none waits for one. */
+  pressingSince (): number | null { return this.#waiters.countsSince() }
 
   /**
    * Rejects with the reason of the signal, or with the refusal.

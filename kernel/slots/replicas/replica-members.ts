@@ -1,4 +1,4 @@
-import type { Clock, NamedSlotConfig, SlotGate, SlotLease, SlotStatus } from '../../contract/index.js'
+import { isSvcError, type Clock, type NamedSlotConfig, type SlotGate, type SlotLease, type SlotStatus } from '../../contract/index.js'
 import type { MemberListener } from '../life/fleet-member.js'
 import type { SlotFleet } from '../life/slot-fleet.js'
 import type { SlotOwner } from '../life/slot-owner.js'
@@ -50,8 +50,9 @@ export class ReplicaMembers {
     this.#failedAt.clear()
     this.#hasAffinity = slot.prefix_affinity
     this.#all = Array.from({ length: mostReplicas(slot) }, (_, i) => ({ index: i + 1, name: replicaName(slot.name, i + 1) }))
+    for (const index of this.retiring) if (index > this.#all.length) this.retiring.delete(index)
     this.#deaf = this.#all.map(({ index, name }) => this.#deps.fleet.listen(name, (core, before) => {
-      if (core.engine === null && before.engine !== null) this.#places.forget(index)
+      if (core.engine === null && before.engine !== null) this.#forget(index)
       changed(core, before)
     }))
   }
@@ -94,7 +95,7 @@ export class ReplicaMembers {
       await this.admitted(member, signal, owner => owner.ensureReady(signal))
       this.#failedAt.delete(index)
     } catch (error) {
-      this.#failedAt.set(index, this.#deps.clock.monotonic())
+      if (!signal.aborted && !wasStopped(error)) this.#failedAt.set(index, this.#deps.clock.monotonic())
       throw error
     } finally {
       this.#starting.delete(index)
@@ -106,6 +107,12 @@ export class ReplicaMembers {
     const { fleet, gate } = this.#deps
     for (let wait = gate.admit(name, signal); wait !== null; wait = gate.admit(name, signal)) await wait
     return await work(fleet.owner(name))
+  }
+
+  /** Its engine is gone: the next one has cached nothing, and takes requests. */
+  #forget (index: number): void {
+    this.#places.forget(index)
+    this.retiring.delete(index)
   }
 
   #free (wants: Wants): Array<ReplicaMember & FreeReplica> {
@@ -133,4 +140,14 @@ export class ReplicaMembers {
     if (state === 'error' && failure?.kind === 'heals') return failure.retryAt
     return Math.max(since, this.#failedAt.get(index) ?? -Infinity) + LOOK_AGAIN_MS
   }
+}
+
+/** Told to stop while it came up, which says nothing about the next try. */
+function wasStopped (error: unknown): boolean {
+  return isGone(error) || (isSvcError(error) && error.code === 'slot.stopped')
+}
+
+/** It is no member any more. */
+export function isGone (error: unknown): boolean {
+  return isSvcError(error) && error.code === 'gateway.stopping'
 }

@@ -20,7 +20,9 @@ export interface Replica {
 export interface ReplicaLoad {
   /** Requests in line. */
   readonly waiting: number
-  /** When the one came that has waited longest; null without any. */
+  /** Those of them that another replica may be started for: the low class is not, before it has waited for long. */
+  readonly pressing: number
+  /** Since when one of those has waited; of one that is about to count, when it does. Null where none is about to. */
   readonly oldestSince: number | null
   /** The most requests at once, at work or in line, within the last `downAfterMs`. */
   readonly peak: number
@@ -65,8 +67,9 @@ export interface ReplicaPlan {
  * How many replicas a slot should have, and which of them come and go. Pure: no clock, no log, no effect.
  *
  * - A request that finds none up or coming starts `normal` of them, also such as failed a moment ago: it hears why.
- * - Requests that have waited for `upAfterMs` start as many as the line keeps at work, less those that are coming. While one
- *   that failed waits for its next try, none is started for the line: it may be the machine that has no room.
+ * - Requests that have waited for `upAfterMs` start as many as the line keeps at work, less those that are coming. Those of
+ *   the low class take what is free, until they have waited for as long as makes them equal to the others. While one that
+ *   failed waits for its next try, none is started for the line: it may be the machine that has no room.
  * - Beyond `normal`, those go that the most requests of the last `downAfterMs` did not need; one that works ends what it has.
  * - Any goes that had nothing to do for `idleMs`, down to `min`.
  */
@@ -93,20 +96,19 @@ export function planReplicas (replicas: readonly Replica[], load: ReplicaLoad, t
 }
 
 function wanted (
-  replicas: readonly Replica[], { waiting, oldestSince }: ReplicaLoad, terms: ReplicaTerms, now: number, times: number[]
+  replicas: readonly Replica[], { waiting, pressing, oldestSince }: ReplicaLoad, terms: ReplicaTerms, now: number, times: number[]
 ): number {
   const { min, normal, max, workers, upAfterMs } = terms
   const up = replicas.filter(({ stage }) => stage === 'up')
   const coming = replicas.filter(({ stage }) => stage === 'coming').length
   const active = up.length + coming
-  if (waiting === 0 || oldestSince === null) return Math.max(active, min)
-  if (active === 0) return Math.max(normal, min)
-  if (active >= max || replicas.some(({ stage, retryAt }) => stage === 'failed' && retryAt > now)) return Math.max(active, min)
+  if (waiting > 0 && active === 0) return Math.max(normal, min)
+  if (oldestSince === null || active >= max || replicas.some(({ stage, retryAt }) => stage === 'failed' && retryAt > now)) return Math.max(active, min)
   if (now - oldestSince < upAfterMs) {
     times.push(oldestSince + upAfterMs)
     return Math.max(active, min)
   }
-  const further = Math.ceil(waiting / perReplica(up, workers)) - coming
+  const further = Math.ceil(pressing / perReplica(up, workers)) - coming
   return Math.max(Math.min(active + Math.max(0, further), max), min)
 }
 

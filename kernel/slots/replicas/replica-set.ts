@@ -11,8 +11,8 @@ import { queueFull } from '../schedule/slot-refusals.js'
 import { DemandPeak } from './demand-peak.js'
 import type { PrefixSource } from './prefix-places.js'
 import { ReplicaLine } from './replica-line.js'
-import { ReplicaMembers, type ReplicaMember, type ReplicaMembersDeps } from './replica-members.js'
-import { planReplicas, type ReplicaAction, type ReplicaPlan, type ReplicaTerms } from './replica-plan.js'
+import { isGone, ReplicaMembers, type ReplicaMember, type ReplicaMembersDeps } from './replica-members.js'
+import { planReplicas, type Replica, type ReplicaAction, type ReplicaPlan, type ReplicaTerms } from './replica-plan.js'
 import { statusOfReplicas } from './replica-status.js'
 
 export interface ReplicaSetDeps extends ReplicaMembersDeps {
@@ -54,7 +54,7 @@ export class ReplicaSet {
   #isToLook = false
   /** Requests at work. */
   #inFlight = 0
-  /** Those and the ones in line, when they were counted last. */
+  /** Those and the ones in line that another replica may be started for, when they were counted last. */
   #demand = 0
   #state: SlotStatus['state'] = 'offline'
 
@@ -130,12 +130,23 @@ export class ReplicaSet {
   async restart (signal: AbortSignal): Promise<void> {
     this.#mustBeOpen()
     this.#awake = true
-    const live = this.#members.states().filter(({ stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming')
+    const live = this.#live()
     if (live.length === 0) return await this.load(signal)
     for (const { index } of live) {
       const member = this.#members.at(index)
       if (member !== undefined) await this.#members.admitted(member, signal, owner => owner.restart(false, signal))
     }
+  }
+
+  /** As `load`, but those that run with another model start anew, one after the other. */
+  async returnTo (modelId: string | null, signal: AbortSignal): Promise<void> {
+    const { fleet } = this.#deps
+    for (const { index } of this.#live()) {
+      const member = this.#members.at(index)
+      if (member === undefined || fleet.core(member.name) === null || fleet.status(member.name).modelId === modelId) continue
+      await this.#members.admitted(member, signal, owner => owner.restart(false, signal))
+    }
+    await this.load(signal)
   }
 
   /** Resolves when the engines are gone. */
@@ -164,6 +175,11 @@ export class ReplicaSet {
     this.#members.unfollow()
     this.#line.refuse(() => error)
     this.feed.close()
+  }
+
+  /** Those that run, or are about to. */
+  #live (): readonly Replica[] {
+    return this.#members.states().filter(({ stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming')
   }
 
   #mustBeOpen (): void {
@@ -198,7 +214,7 @@ export class ReplicaSet {
   }
 
   #count (inFlight: number): void {
-    const demand = inFlight + this.#line.all
+    const demand = inFlight + this.#line.pressing
     this.#inFlight = inFlight
     this.#peak.note(Math.max(this.#demand, demand), this.#deps.clock.monotonic(), this.#windowMs)
     this.#demand = demand
@@ -233,11 +249,12 @@ export class ReplicaSet {
     const replicas = this.#members.states()
     // also such as were adopted, or started for the GPU's sake
     if (this.#slot.enabled && replicas.some(({ stage }) => stage === 'up')) this.#awake = true
-    const waiting = this.#line.all
+    const { all: waiting, pressing } = this.#line
     this.#count(replicas.reduce((sum, { inFlight }) => sum + inFlight, 0))
     return planReplicas(replicas, {
       waiting,
-      oldestSince: waiting === 0 ? null : this.#line.oldest() ?? now,
+      pressing,
+      oldestSince: waiting === 0 ? null : this.#line.pressingSince() ?? now,
       peak: this.#peak.most(this.#demand, now, this.#windowMs),
       peakFallsAt: this.#peak.fallsAt(this.#windowMs)
     }, this.#terms(), now)
@@ -287,9 +304,8 @@ export class ReplicaSet {
   async #bringUp (member: ReplicaMember): Promise<void> {
     const { signal } = this.#round
     await this.#members.bringUp(member, signal).catch((error: unknown) => {
-      const isLeft = this.#members.states().some(({ stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming')
       // its own state tells; those who wait hear of it when nothing else comes up for them
-      if (!signal.aborted && !isLeft) this.#line.refuse(() => error as SvcError)
+      if (!signal.aborted && this.#live().length === 0 && !isGone(error)) this.#line.refuse(() => error as SvcError)
     })
     this.#look()
   }

@@ -20,6 +20,17 @@ export function replicaPlace (name: string): ReplicaPlace {
   return at === -1 ? { slot: name, index: 1 } : { slot: name.slice(0, at), index: Number(name.slice(at + 1)) }
 }
 
+/** As messages call it, after the word slot: `'chat'`, or `'chat' (replica 2)`. */
+export function replicaWords (name: string): string {
+  const { slot, index } = replicaPlace(name)
+  return index === 1 ? `'${slot}'` : `'${slot}' (replica ${index})`
+}
+
+/** A message that calls it by its name in the fleet, as planning and providers do, in words that a user knows. */
+export function inReplicaWords (name: string, message: string): string {
+  return isFurtherReplica(name) ? message.replaceAll(`'${name}'`, replicaWords(name)) : message
+}
+
 /** Whether it is the name of a further replica, which only the fleet knows. */
 export function isFurtherReplica (name: string): boolean {
   return name.includes(MARK)

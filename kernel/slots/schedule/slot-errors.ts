@@ -1,5 +1,5 @@
 import { SvcError, svcError, type EngineProvider, type SvcErrorOptions } from '../../contract/index.js'
-import { replicaPlace } from './replica-names.js'
+import { replicaPlace, replicaWords } from './replica-names.js'
 import type { Refusal, SlotEffect } from './scheduled-slot.js'
 
 export function slotNotFound (name: string): SvcError {
@@ -29,7 +29,8 @@ export function unservedError (
 export function refusalError (slot: string, refusal: Refusal): SvcError {
   const failed = refusal.code === 'slot.load_failed' || refusal.code === 'model.not_found'
   // a reason that begins with the slot is a sentence already
-  const lead = refusal.message.startsWith(`slot '${slot}' `) ? '' : `slot '${slot}' ${failed ? 'could not be loaded: ' : ''}`
+  const words = `slot ${replicaWords(slot)} `
+  const lead = refusal.message.startsWith(words) ? '' : `${words}${failed ? 'could not be loaded: ' : ''}`
   return svcError(refusal.code, `${lead}${refusal.message}`, {
     ...(refusal.code === 'model.not_found' ? { param: 'model' } : {}),
     details: {
@@ -44,6 +45,6 @@ export function refusalError (slot: string, refusal: Refusal): SvcError {
 /** What a request hears whose engine is taken away while it runs. */
 export function revokedError (slot: string, why: Extract<SlotEffect, { type: 'revoke' }>['why'], message: string): SvcError {
   const details = { slot: replicaPlace(slot).slot }
-  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot '${slot}' broke off: ${message}`, { details })
-  return svcError('slot.stopped', `slot '${slot}' was ${why} while the request ran`, { details: { ...details, reason: why, retry_after_s: 1 } })
+  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot ${replicaWords(slot)} broke off: ${message}`, { details })
+  return svcError('slot.stopped', `slot ${replicaWords(slot)} was ${why} while the request ran`, { details: { ...details, reason: why, retry_after_s: 1 } })
 }

@@ -49,12 +49,21 @@ export class WaitingLine<W extends InLine> {
     return low.since + LOW_WAITS_MS <= normal.since ? low : normal
   }
 
-  /** When the one came that has waited longest for a worker; null when none does. */
-  oldest (): number | null {
+  /**
+   * Since when one has waited for a worker that counts: of the normal class since it came, of the low one since
+   * `LOW_WAITS_MS` later, which may be yet to come. Null when none waits.
+   */
+  countsSince (): number | null {
     const [normal] = this.#normal
     const [low] = this.#low
-    if (normal === undefined || low === undefined) return (normal ?? low)?.since ?? null
-    return Math.min(normal.since, low.since)
+    const times = [...normal === undefined ? [] : [normal.since], ...low === undefined ? [] : [low.since + LOW_WAITS_MS]]
+    return times.length === 0 ? null : Math.min(...times)
+  }
+
+  /** How many wait that do not count yet: those of the low class, until the first of them does. */
+  uncounted (now: number): number {
+    const [low] = this.#low
+    return low === undefined || low.since + LOW_WAITS_MS <= now ? 0 : this.#low.size
   }
 
   #of ({ wants, low }: W): Set<W> {

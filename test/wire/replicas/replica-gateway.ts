@@ -10,8 +10,8 @@ interface Answer {
 }
 
 export interface ReplicaGateway extends WireGateway {
-  /** The answer's content, or status and code. */
-  ask (user: string, body?: object, signal?: AbortSignal): Promise<string>
+  /** The answer's content, or status and code. Of the normal class. */
+  ask (user: string, body?: object, priority?: 'normal' | 'low'): Promise<string>
   /** Users whose requests a replica has got, in order. */
   asked (index: number): readonly string[]
   /** Lets an engine answer this user's request. */
@@ -28,7 +28,12 @@ export async function replicaGateway (t: Test, keys: string, options: WireOption
   const slot = `type = "llm"\nprovider = "serial"\ndevice = "cpu"\n${keys}\n[model]\ndefault = "fake-model"\n`
   const gateway = await wireGateway(t, {
     ...options,
-    plugins: [createFakeProviderPlugin({ name: 'serial', concurrency: ({ slot: { workers } }) => workers }), ...options.plugins ?? []],
+    plugins: [createFakeProviderPlugin({
+      name: 'serial',
+      concurrency: ({ slot: { workers } }) => workers,
+      takesModel: true,
+      containerSpec: ({ model }) => ({ command: ['--model', model?.path ?? 'none'] })
+    }), ...options.plugins ?? []],
     files: { 'etc/svc/slots/agent.toml': slot, ...options.files },
     onStart: async started => {
       await options.onStart?.(started)
@@ -45,8 +50,12 @@ export async function replicaGateway (t: Test, keys: string, options: WireOption
   return Object.assign(gateway, {
     status,
     states,
-    ask: async (user: string, body: object = {}, signal?: AbortSignal) => {
-      const response = await gateway.chat({ user, ...body }, signal)
+    ask: async (user: string, body: object = {}, priority = 'normal') => {
+      const response = await gateway.fetch('/v1/chat/completions', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-svc-priority': priority },
+        body: JSON.stringify({ model: 'agent', messages: [{ role: 'user', content: 'hi' }], user, ...body })
+      })
       const { error, choices } = await response.json() as Answer
       return error === undefined ? choices![0]!.message.content : `${response.status} ${error.code}`
     },

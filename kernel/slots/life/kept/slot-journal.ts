@@ -31,8 +31,9 @@ export class SlotJournal {
   /** @param isReplica one of several of its slot, whose own state is told by those who know all of them */
   announce ({ name, modelId, adopted }: SlotStatus, core: ScheduledSlot, before: ScheduledSlot, isReplica: boolean): void {
     const { events, log } = this.#deps
-    const message = `${name}: ${before.state} -> ${core.state}`
     const { slot, index } = replicaPlace(name)
+    const title = isReplica ? `${slot} replica ${index}` : name
+    const message = `${title}: ${before.state} -> ${core.state}`
     const data = {
       slot,
       ...(isReplica ? { replica: index } : {}),
@@ -47,7 +48,7 @@ export class SlotJournal {
     const type = isReplica ? 'slot.replica' : 'slot.state'
     events.emit({ type, severity: failed ? 'error' : 'info', source: `slot:${slot}`, message, data })
     const tookS = this.#loadTime(name, core, before)
-    const line = stateLine(name, modelId, core, adopted ? null : tookS)
+    const line = stateLine(title, modelId, core, adopted ? null : tookS)
     const fields = tookS === null ? data : { ...data, took_s: tookS }
     if (failed) log.error({ ...fields, ...core.failure?.logTail.length ? { log_tail: core.failure.logTail } : {} }, line)
     else log[core.state === 'warming' || core.state === 'unloading' ? 'debug' : 'info'](fields, line)

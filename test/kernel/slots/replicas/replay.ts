@@ -72,6 +72,7 @@ export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt 
     before = demand()
     const load = {
       waiting: line.length,
+      pressing: line.length,
       oldestSince: line.length === 0 ? null : arrivals[line[0]!]!.at,
       peak: peak.most(before, now, terms.downAfterMs),
       peakFallsAt: peak.fallsAt(terms.downAfterMs)

@@ -7,13 +7,13 @@ import { replay } from './replay.js'
 const terms: ReplicaTerms = {
   min: 0, normal: 1, max: 4, workers: 2, upAfterMs: 2_000, downAfterMs: 300_000, idleMs: 900_000, awake: true
 }
-const nothing: ReplicaLoad = { waiting: 0, oldestSince: null, peak: 0, peakFallsAt: null }
+const nothing: ReplicaLoad = { waiting: 0, pressing: 0, oldestSince: null, peak: 0, peakFallsAt: null }
 const NOW = 1_000_000
 
 const down = (index: number): Replica => ({ index, stage: 'down', inFlight: 0, workers: null, usedAt: 0, retryAt: 0 })
 const up = (index: number, inFlight = 0, usedAt = NOW): Replica => ({ ...down(index), stage: 'up', inFlight, workers: 2, usedAt })
 const failed = (index: number, retryAt: number): Replica => ({ ...down(index), stage: 'failed', retryAt })
-const waits = (waiting: number, ms: number): ReplicaLoad => ({ ...nothing, waiting, oldestSince: NOW - ms })
+const waits = (waiting: number, ms: number): ReplicaLoad => ({ ...nothing, waiting, pressing: waiting, oldestSince: NOW - ms })
 const planned = (replicas: readonly Replica[], load: ReplicaLoad, more: Partial<ReplicaTerms> = {}): string[] =>
   planReplicas(replicas, load, { ...terms, ...more }, NOW).actions.map(({ type, index }) => `${type} ${index}`)
 
@@ -31,6 +31,15 @@ t.test('a line that has stood for a while starts what it keeps at work, less wha
   t.strictSame(planned([up(1, 2), { ...down(2), stage: 'coming' }, down(3), down(4)], waits(2, 60_000)), [])
   t.strictSame(planned([up(1, 2), up(2, 2)], waits(50, 60_000), { max: 2 }), [], 'never more than the most')
   t.strictSame(planned([{ ...up(1, 2), workers: null }, down(2)], waits(3, 60_000)), [], 'an engine that takes all has no line that another would shorten')
+})
+
+t.test('requests of the low class bring up a slot that is down, and no further replica before they have waited for long', async t => {
+  const low = (waiting: number, pressing = 0): ReplicaLoad =>
+    ({ ...nothing, waiting, pressing, oldestSince: pressing === 0 ? NOW + 25_000 : NOW - 60_000 })
+  t.strictSame(planned([1, 2].map(down), low(3)), ['start 1'])
+  t.strictSame(planned([up(1, 2), down(2), down(3)], low(40)), [])
+  t.equal(planReplicas([up(1, 2), down(2)], low(40), terms, NOW).lookAt, NOW + 27_000, 'it looks again when they count as the others')
+  t.strictSame(planned([up(1, 2), down(2), down(3)], low(40, 1)), ['start 2'], 'as many as the others need')
 })
 
 t.test('one that failed holds up the line\'s starts until its next try, but a request that finds nothing hears why', async t => {
