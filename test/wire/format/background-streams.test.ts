@@ -58,8 +58,10 @@ async function all (stream: AsyncIterable<ResponseStreamEvent>): Promise<Respons
   return events
 }
 
+type Events = AsyncIterator<ResponseStreamEvent>
+
 /** Reads up to an event that is one of those looked for, and stays. */
-async function readTo (events: AsyncIterator<ResponseStreamEvent>, is: (event: ResponseStreamEvent) => boolean): Promise<ResponseStreamEvent[]> {
+async function readTo (events: Events, is: (event: ResponseStreamEvent) => boolean): Promise<ResponseStreamEvent[]> {
   const read: ResponseStreamEvent[] = []
   for (let next = await events.next(); next.done !== true; next = await events.next()) {
     read.push(next.value)
@@ -68,7 +70,7 @@ async function readTo (events: AsyncIterator<ResponseStreamEvent>, is: (event: R
   return read
 }
 
-const rest = (events: AsyncIterator<ResponseStreamEvent>): Promise<ResponseStreamEvent[]> => all({ [Symbol.asyncIterator]: () => events as AsyncIterableIterator<ResponseStreamEvent> })
+const rest = (events: Events): Promise<ResponseStreamEvent[]> => readTo(events, () => false)
 const numbers = (events: readonly ResponseStreamEvent[]): number[] => events.map(({ sequence_number: number }) => number)
 const says = (text: string) => (event: ResponseStreamEvent): boolean => event.type === 'response.output_text.delta' && event.delta === text
 const idOf = ([first]: readonly ResponseStreamEvent[]): string => first!.type === 'response.created' ? first!.response.id : ''
@@ -76,7 +78,6 @@ const idOf = ([first]: readonly ResponseStreamEvent[]): string => first!.type ==
 t.test('a response in the background is streamed', async t => {
   const gateway = await home(t)
   const client = clientOf(gateway)
-  const engine = gateway.runtime.engine('agent')
 
   t.test('to its client while it is made, which may leave and come back to the same events', async t => {
     const model = written(gateway)
@@ -125,7 +126,7 @@ t.test('the end of one is told to each reader', async t => {
   const gateway = await home(t)
   const client = clientOf(gateway)
   const engine = gateway.runtime.engine('agent')
-  const start = async (): Promise<{ id: string, events: AsyncIterator<ResponseStreamEvent> }> => {
+  const start = async (): Promise<{ id: string, events: Events }> => {
     const events = (await client.responses.create(order))[Symbol.asyncIterator]()
     return { id: idOf(await readTo(events, ({ type }) => type === 'response.in_progress')), events }
   }

@@ -53,7 +53,8 @@ export class BackgroundResponses {
     const id = String(queued.id)
     const events = isStreamed ? new LiveEvents(batch => this.#store.tell(id, batch)) : null
     for (const event of begun(queued)) events?.push(event)
-    this.#store.add({ id, previous: own.previous, input: own.input, response: queued, isOpen: true, events: events?.batch() ?? null }, now)
+    const { previous, input } = own
+    this.#store.add({ id, previous, input, response: queued, isOpen: true, events: events?.batch() ?? null }, now)
     events?.written()
     const controller = new AbortController()
     let settle = (): void => {}

@@ -12,7 +12,8 @@ const first: ReadonlySet<unknown> = new Set(['response.created', 'response.queue
 const last: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 
 /**
- * What an engine or upstream makes of a request in the background, under the id that its client has. Throws for what is no response.
+ * What an engine or upstream makes of a request in the background, under the id that its client has. Throws for what is no
+ * response.
  * @param queued the response before anything has been done
  * @param events take those of its stream, but for the last; null where none was asked for
  */

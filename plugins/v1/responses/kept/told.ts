@@ -15,7 +15,9 @@ export interface Kept {
  * The events of a kept response that come after a number; they end with the response. One that was made for a stream in the
  * background has the events of that stream, any other those that are made of it.
  */
-export async function* told (kept: Kept, id: string, after: number, signal: AbortSignal): AsyncGenerator<SseEvent, void, undefined> {
+export async function* told (
+  kept: Kept, id: string, after: number, signal: AbortSignal
+): AsyncGenerator<SseEvent, void, undefined> {
   const { store, background } = kept
   const isTold = store.events(id, 0) !== undefined
   const events = isTold ? toldBefore(kept, id, after, signal) : replayed(standing(kept, id), async () => {
@@ -25,13 +27,16 @@ export async function* told (kept: Kept, id: string, after: number, signal: Abor
   for await (const data of events) if (data.sequence_number > after) yield { event: data.type, data }
 }
 
-async function* toldBefore (kept: Kept, id: string, after: number, signal: AbortSignal): AsyncGenerator<ReplayedEvent, void, undefined> {
+async function* toldBefore (
+  kept: Kept, id: string, after: number, signal: AbortSignal
+): AsyncGenerator<ReplayedEvent, void, undefined> {
   const { store, background } = kept
   const live = background.events(id)
   let last = after
   for (;;) {
     const batch = store.events(id, last + 1)
-    const events = batch === undefined ? (live?.behind(last) ?? []).map(line => JSON.parse(line) as ReplayedEvent) : unpacked(batch)
+    const lines = batch === undefined ? live?.behind(last) ?? [] : []
+    const events = batch === undefined ? lines.map(line => JSON.parse(line) as ReplayedEvent) : unpacked(batch)
     for (const event of events) {
       if (event.sequence_number <= last) continue
       last = event.sequence_number
