@@ -349,6 +349,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/v1/omni/plain-answer.ts': 'shown',
   'plugins/v1/over-messages/ref.ts': 'shown',
   'plugins/v1/responses/over-chat.ts': 'shown',
+  'plugins/v1/responses/compaction.ts': 'shown',
   'plugins/v1/responses/answering.ts': 'stored',
   'plugins/v1/responses/kept/conversation-routes.ts': 'stored',
   'plugins/v1/responses/kept/kept-file.ts': 'compared'

@@ -75,3 +75,13 @@ export async function makesClientSecrets (t: Test, url: string): Promise<void> {
   t.match(secret, { value: /^ek_/, session: { type: 'realtime', instructions: 'Rhyme.' } })
   t.ok(secret.expires_at > Date.now() / 1000 + 300)
 }
+
+/** WebRTC, SIP and the sessions of the beta are no way in, and say so. */
+export async function tellsTheWayIn (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const refusals = await Promise.allSettled([
+    client.post('/realtime/calls', { body: {} }), client.realtime.calls.hangup('rtc_1'),
+    client.beta.realtime.sessions.create({}), client.beta.realtime.transcriptionSessions.create({})
+  ])
+  for (const refusal of refusals) t.match(refusal, { status: 'rejected', reason: { status: 501, message: /open a WebSocket/ } })
+}

@@ -228,6 +228,22 @@ export async function countsTokens (t: Test, url: string): Promise<void> {
   t.ok(short! > 0 && long! > short!)
 }
 
+export async function countsInputTokens (t: Test, url: string): Promise<void> {
+  const [short, long] = await Promise.all(['hi', 'hi '.repeat(50)].map(async input =>
+    (await openai(url).responses.inputTokens.count({ model: 'agent', input })).input_tokens))
+  t.ok(short! > 0 && long! > short!)
+}
+
+/** A summary by a real engine, and a request that goes on from it. */
+export async function compacts (t: Test, url: string): Promise<void> {
+  const { responses } = openai(url)
+  const { output, usage } = await responses.compact({ model: 'agent', input: [{ role: 'user', content: 'hi' }, { role: 'assistant', content: 'hello' }] })
+  t.match(output, [{ type: 'message', role: 'user' }, { type: 'compaction', encrypted_content: String }])
+  t.ok(usage.output_tokens > 0)
+  const input = [...output, { role: 'user', content: 'Who are you?' }] as Parameters<typeof responses.create>[0]['input'] & object
+  t.equal((await responses.create({ model: 'agent', input })).output_text, demoSentence)
+}
+
 /** The Responses API in the openai client. */
 export async function speaksResponses (t: Test, url: string): Promise<void> {
   const client = openai(url)

@@ -3,11 +3,11 @@ import type { Test } from 'tap'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { encodePng } from '../plugins/providers/imagegen/fake/png.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
-import { makesClientSecrets, talks } from './realtime-surface.js'
+import { makesClientSecrets, talks, tellsTheWayIn } from './realtime-surface.js'
 import { hears, listsAudioModels, listsVoices, paints, repaints, speaks, translates } from './media-surfaces.js'
 import {
-  anthropic, callsTools, chats, completes, countsTokens, keepsConversations, keepsResponses, keepsToShape, openai, recalls,
-  refusesForGood, reranks, respondsInShape, speaksMessages, speaksResponses, usesTools
+  anthropic, callsTools, chats, compacts, completes, countsInputTokens, countsTokens, keepsConversations, keepsResponses,
+  keepsToShape, openai, recalls, refusesForGood, reranks, respondsInShape, speaksMessages, speaksResponses, usesTools
 } from './text-surfaces.js'
 
 export interface Endpoint {
@@ -44,6 +44,10 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'POST /v1/score': { works: [scores], ask: (url, model) => openai(url).post('/score', { body: { model, text_1: 'x', text_2: 'y' } }) },
   'POST /v1/moderations': { works: [moderates], ask: (url, model) => openai(url).moderations.create({ model, input: 'x' }) },
   'POST /v1/responses': { works: [speaksResponses, respondsInShape], ask: (url, model) => openai(url).responses.create({ model, input: 'x' }) },
+  'POST /v1/responses/input_tokens': {
+    works: [countsInputTokens], ask: (url, model) => openai(url).responses.inputTokens.count({ model, input: 'x' })
+  },
+  'POST /v1/responses/compact': { works: [compacts], ask: (url, model) => openai(url).responses.compact({ model, input: 'x' }) },
   'GET /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.retrieve(id) },
   'DELETE /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.delete(id) },
   'GET /v1/responses/:id/input_items': { works: [keepsResponses], ask: (url, id) => openai(url).responses.inputItems.list(id) },
@@ -74,6 +78,10 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
     works: [makesClientSecrets],
     ask: (url, model) => openai(url).realtime.clientSecrets.create({ session: { type: 'realtime', model } })
   },
+  'POST /v1/realtime/calls': { works: [tellsTheWayIn], ask: null },
+  'POST /v1/realtime/calls/:call_id/:verb': { works: [tellsTheWayIn], ask: null },
+  'POST /v1/realtime/sessions': { works: [tellsTheWayIn], ask: null },
+  'POST /v1/realtime/transcription_sessions': { works: [tellsTheWayIn], ask: null },
   'POST /v1/files': { works: [keepsFiles], ask: null },
   'GET /v1/files': { works: [keepsFiles], ask: null },
   'GET /v1/files/:file_id': { works: [keepsFiles], ask: null },

@@ -104,6 +104,8 @@ export const endpoints: Readonly<Record<SurfaceName, string>> = {
   'chat': '/v1/chat/completions',
   'completions': '/v1/completions',
   'responses': '/v1/responses',
+  'input-tokens': '/v1/responses/input_tokens',
+  'compact': '/v1/responses/compact',
   'messages': '/v1/messages',
   'count-tokens': '/v1/messages/count_tokens',
   'embeddings': '/v1/embeddings',

@@ -53,6 +53,8 @@ export const surfaceTypes: Readonly<Record<SurfaceName, SlotType>> = {
   'chat': 'llm',
   'completions': 'llm',
   'responses': 'llm',
+  'input-tokens': 'llm',
+  'compact': 'llm',
   'messages': 'llm',
   'count-tokens': 'llm',
   'embeddings': 'embedding',

@@ -21,6 +21,8 @@ const paths: Readonly<Record<RequestSurface, string>> = {
   'score': '/v1/score',
   'moderation': '/v1/moderations',
   'responses': '/v1/responses',
+  'input-tokens': '/v1/responses/input_tokens',
+  'compact': '/v1/responses/compact',
   'messages': '/v1/messages',
   'count-tokens': '/v1/messages/count_tokens',
   'engine': '/upstream'

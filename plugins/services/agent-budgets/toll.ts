@@ -17,7 +17,7 @@ export interface TollDeps {
 }
 
 /** Free everywhere. */
-const FREE = 'count-tokens'
+const FREE: ReadonlySet<string> = new Set(['count-tokens', 'input-tokens'])
 
 /**
  * Holds what a request of an agent may cost before it goes to an upstream, and settles what it did cost when its answer has
@@ -25,7 +25,7 @@ const FREE = 'count-tokens'
  */
 export function toll (deps: TollDeps, call: OutgoingCall): OutgoingEnd | null {
   const agent = deps.agentOf(call.headers)
-  if (agent === null || call.surface === FREE) return null
+  if (agent === null || FREE.has(call.surface)) return null
   const persona = deps.activePersona(agent)
   const budget = deps.budgets.of(agent, persona)
   if (budget === undefined) return null

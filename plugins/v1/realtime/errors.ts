@@ -2,6 +2,8 @@ import { defineErrors } from 'svc-gateway/plugin'
 
 export const realtimeError = defineErrors('realtime', {
   no_slot: { status: 404, when: 'nothing here hears, answers or speaks as the session needs it' },
+  no_calls: { status: 501, when: 'a session is asked for by WebRTC or SIP: only WebSockets are spoken' },
+  no_beta_sessions: { status: 501, when: 'a session is to be made beforehand as the beta of the API had it' },
   unsupported: { status: 400, when: 'an event, or a field of one, is of the API and not offered here' },
   response_active: { status: 409, when: 'a response is asked for while another one is being made' },
   no_response: { status: 409, when: 'a response is cancelled that is not being made' },

@@ -1,5 +1,6 @@
 import { core, definePlugin, defineRoute, defineWebSocket, svcError } from 'svc-gateway/plugin'
 import { realtimeError } from './errors.js'
+import { refusedRoutes } from './refused.js'
 import { querySchema, secretBodySchema, secretSchema } from './schemas.js'
 import { Secrets } from './secrets.js'
 
@@ -59,5 +60,6 @@ export default definePlugin({
         return { value: secrets.make(session, seconds), expires_at: expiresAt, session: told }
       }
     }))
+    for (const route of refusedRoutes()) ctx.addRoute(route)
   }
 })

@@ -7,6 +7,10 @@ export const querySchema = z.looseObject({
   intent: z.string().optional().meta({ description: '`transcription`: what is said is written down, and nothing answers' })
 })
 
+export const callParamsSchema = z.strictObject({
+  call_id: z.string().max(200).meta({ description: 'Id of a call', pattern: '^\\S+$', examples: ['rtc_1'] }), verb: z.enum(['accept', 'hangup', 'refer', 'reject'])
+})
+
 export const secretBodySchema = z.looseObject({
   session: z.looseObject({
     type: z.enum(['realtime', 'transcription']).default('realtime'),

@@ -1,11 +1,13 @@
 import {
   messageOf, sse, type BodyEdits, type Clock, type ConfigService, type DispatchService, type ForwardOptions, type handled,
-  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall, type SseReply
+  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall, type SlotService, type SseReply
 } from 'svc-gateway/plugin'
 import { bodyObject, malformed, textOr, type Json } from '../over-chat/ref.js'
-import { echoOf, type Standing } from './chat-request.js'
+import { echoOf, NOT_KEPT, type Standing } from './chat-request.js'
+import { compactionOverChat, mayHaveSummaries, withSummaries } from './compaction.js'
 import { responsesDialect } from './dialect.js'
 import { newId } from './ids.js'
+import { inputTokens } from './input-tokens.js'
 import { continued, hasToDo, mayContinue, type Continued } from './kept/continued.js'
 import { inputItems } from './kept/items.js'
 import { Keeper, type OwnPart } from './kept/keeper.js'
@@ -16,7 +18,6 @@ import { responsesOverChat } from './over-chat.js'
 
 type Call = RouteCall<unknown, unknown, Buffer>
 
-const NOT_KEPT: Standing = { keeps: false, previous: null, conversation: null }
 /** What a request that is kept has at most, in bytes: it is read and written in one go. */
 const MOST_KEPT_BYTES = 16 * 1024 * 1024
 
@@ -25,6 +26,7 @@ export interface AnsweringDeps {
   readonly config: ConfigService
   readonly dispatch: DispatchService
   readonly log: Logger
+  readonly slots: Pick<SlotService, 'client'>
   /** Null where nothing is kept. */
   readonly file: KeptFile | null
   readonly open: () => Promise<Kept>
@@ -34,13 +36,32 @@ export interface AnsweringDeps {
 export class Answering {
   readonly #deps: AnsweringDeps
   readonly #overChat: (standing: Standing) => Otherwise
+  readonly #counted: Otherwise
+  readonly #compacted: Otherwise
 
   constructor (deps: AnsweringDeps) {
     this.#deps = deps
     this.#overChat = responsesOverChat(deps.dispatch, deps.clock)
+    this.#counted = inputTokens(deps.slots)
+    this.#compacted = compactionOverChat(deps.dispatch, deps.clock)
   }
 
-  answer (call: Call): typeof handled | Promise<unknown> {
+  /** How many tokens a request for a response has, with all that it goes on from. */
+  async count (call: Call): Promise<typeof handled> {
+    return this.#deps.dispatch.forward(await this.#whole(call), {
+      surface: 'input-tokens', path: '/responses/input_tokens', dialect: responsesDialect, otherwise: this.#counted
+    })
+  }
+
+  /** A conversation in short. */
+  async compact (call: Call): Promise<typeof handled> {
+    return this.#deps.dispatch.forward(await this.#whole(call), {
+      surface: 'compact', path: '/responses/compact', dialect: responsesDialect, otherwise: this.#compacted
+    })
+  }
+
+  answer (sent: Call): typeof handled | Promise<unknown> {
+    const call = summariesTold(sent)
     const { file } = this.#deps
     if (file === null) return this.#forward(call, NOT_KEPT)
     const mayStand = mayContinue(call.body)
@@ -51,12 +72,10 @@ export class Answering {
   }
 
   async #opened (call: Call, mayStand: boolean): Promise<unknown> {
-    const { dispatch, config, open } = this.#deps
     const asked = mayStand ? bodyObject(call.body) : {}
     if (!hasToDo(asked)) return this.#alone(call)
-    const kept = await open()
-    const target = typeof asked.model === 'string' ? dispatch.target(asked.model.trim(), 'responses') : null
-    const next = continued(asked, kept.store, target, config.snapshot.svc.server.v1_body_limit_bytes)
+    const kept = await this.#deps.open()
+    const next = this.#continued(asked, kept)
     const keeps = keepsFrom(call)
     if (!keeps && next.own.conversation !== null) {
       throw malformed('conversation', `is not for requests in private, nor for bodies of more than ${MOST_KEPT_BYTES} bytes: send what was said as input`)
@@ -64,6 +83,22 @@ export class Answering {
     if (asked.background === true) return this.#inBackground(call, asked, next, kept)
     const own = keeps ? next.own : { ...next.own, isKept: false }
     return this.#kept(next.body === null ? call : withBody(call, next.body), kept.store, own)
+  }
+
+  /** A request with all that it goes on from. */
+  async #whole (sent: Call): Promise<Call> {
+    const call = summariesTold(sent)
+    if (this.#deps.file === null || !mayContinue(call.body)) return call
+    const asked = bodyObject(call.body)
+    if (!hasToDo(asked)) return call
+    const { body } = this.#continued(asked, await this.#deps.open())
+    return body === null ? call : withBody(call, body)
+  }
+
+  #continued (asked: Json, { store }: Kept): Continued {
+    const { dispatch, config } = this.#deps
+    const target = typeof asked.model === 'string' ? dispatch.target(asked.model.trim(), 'responses') : null
+    return continued(asked, store, target, config.snapshot.svc.server.v1_body_limit_bytes)
   }
 
   /** What has nothing to do with kept responses, whatever becomes of them. */
@@ -120,6 +155,14 @@ export class Answering {
     }, now)
     return asked.stream === true ? sse(signal => told(kept, id, -1, signal)) : queued
   }
+}
+
+/** Summaries of `/v1/responses/compact` are this gateway's: whoever answers gets what they say. */
+function summariesTold (call: Call): Call {
+  if (!mayHaveSummaries(call.body)) return call
+  const asked = bodyObject(call.body)
+  const input = withSummaries(asked.input)
+  return input === null ? call : withBody(call, Buffer.from(JSON.stringify({ ...asked, input })))
 }
 
 /** False for who works in private, and for what is too large to be written while others wait. */

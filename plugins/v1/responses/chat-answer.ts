@@ -1,9 +1,9 @@
 import { svcError, type SvcError } from 'svc-gateway/plugin'
 import { NO_USAGE, type AnswerWriter, type ChatEnd, type ChatUsage } from '../over-chat/ref.js'
 import { CallItem } from './call-item.js'
-import { sealed } from './chat-messages.js'
 import type { ChatRequest } from './chat-request.js'
 import { newId } from './ids.js'
+import { sealed } from './sealed.js'
 
 /** What is kept of an answer at most, in characters: its last events repeat it, and no real one comes near. */
 const MOST_KEPT = 32 * 1024 * 1024
@@ -204,7 +204,8 @@ function textItem (item: TextItem, status: string, isWhole: boolean, isSealed: b
   return `{"id":"${id}","type":"reasoning","status":"${status}","summary":[],"content":${content}${secret}}`
 }
 
-function usageOf ({ input, output, cached, reasoning }: ChatUsage): object {
+/** What an answer cost, in the words of the API. */
+export function usageOf ({ input, output, cached, reasoning }: ChatUsage): object {
   return {
     input_tokens: input, input_tokens_details: { cached_tokens: cached },
     output_tokens: output, output_tokens_details: { reasoning_tokens: reasoning }, total_tokens: input + output

@@ -1,13 +1,6 @@
 import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { flatName } from './chat-tools.js'
-
-/** What reasoning that only this gateway can read begins with. */
-const SEALED = 'svc1.'
-
-/** Reasoning as `encrypted_content` carries it, for clients that keep nothing else of it. */
-export function sealed (text: string): string {
-  return SEALED + Buffer.from(text).toString('base64')
-}
+import { opened } from './sealed.js'
 
 interface Assistant {
   readonly role: 'assistant'
@@ -94,9 +87,7 @@ export class ChatMessages {
 
   #reasoning ({ content, summary, encrypted_content: secret }: Json): void {
     if (!this.#keepsThoughts) return
-    const open = typeof secret === 'string' && secret.startsWith(SEALED)
-      ? Buffer.from(secret.slice(SEALED.length), 'base64').toString('utf8')
-      : [...listed(content), ...listed(summary)][0] ?? ''
+    const open = opened(secret) ?? [...listed(content), ...listed(summary)][0] ?? ''
     if (open === '') return
     const message = this.#assistant()
     message.reasoning_content = (message.reasoning_content ?? '') + open

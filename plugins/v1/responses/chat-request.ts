@@ -25,6 +25,8 @@ export interface Standing {
   readonly conversation: string | null
 }
 
+export const NOT_KEPT: Standing = { keeps: false, previous: null, conversation: null }
+
 /** Keys that are said in another way, or mean nothing to an engine. Any other key passes as it is. */
 const ownKeys: ReadonlySet<string> = new Set([
   'model', 'input', 'instructions', 'max_output_tokens', 'max_tool_calls', 'tools', 'tool_choice', 'text', 'reasoning', 'include',

@@ -10,7 +10,10 @@ import { KeptResponses } from './kept/kept-responses.js'
 import { keptRoutes } from './kept/routes.js'
 import { keepingSchema } from './kept/settings.js'
 import type { Kept } from './kept/told.js'
-import { responsesAnswerSchema, responsesBodySchema } from './schemas.js'
+import {
+  compactAnswerSchema, compactBodySchema, inputTokensAnswerSchema, inputTokensBodySchema, responsesAnswerSchema,
+  responsesBodySchema
+} from './schemas.js'
 
 const FILE = 'responses.db'
 
@@ -24,11 +27,11 @@ export default definePlugin({
   apiVersion: 1,
   errors: responsesError,
   configSchema: keepingSchema,
-  requires: { clock: core.clock, config: core.config, dispatch: core.dispatch },
+  requires: { clock: core.clock, config: core.config, dispatch: core.dispatch, slots: core.slots },
   databases: [{ path: ({ own }) => join(own, FILE), upgrade: async path => (await KeptResponses.open(path, NO_LIMITS)).close() }],
   register (ctx) {
     const { config: settings, log } = ctx
-    const { clock, config, dispatch } = ctx.services
+    const { clock, config, dispatch, slots } = ctx.services
     const file = new KeptFile(join(ctx.stateDir, FILE), settings, clock, log)
     let background: BackgroundResponses | null = null
     const open = async (): Promise<Kept> => {
@@ -36,7 +39,7 @@ export default definePlugin({
       const store = await file.open()
       return { store, background: background ??= new BackgroundResponses(dispatch, store, log) }
     }
-    const answering = new Answering({ clock, config, dispatch, log, file: settings.store ? file : null, open })
+    const answering = new Answering({ clock, config, dispatch, slots, log, file: settings.store ? file : null, open })
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/responses',
@@ -51,6 +54,34 @@ export default definePlugin({
       bodyKind: 'buffer',
       dialect: responsesDialect,
       handler: call => answering.answer(call)
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/responses/input_tokens',
+      alsoAt: ['/responses/input_tokens'],
+      tag: 'Responses',
+      surface: 'input-tokens',
+      summary: 'How many tokens a request for a response has',
+      description: 'Where the engine has no tokenizer to ask, the number is estimated, and the header `x-svc-estimate` says so.',
+      schema: { body: inputTokensBodySchema, response: inputTokensAnswerSchema },
+      example: { model: 'agent', input: 'Say hello' },
+      bodyKind: 'buffer',
+      dialect: responsesDialect,
+      handler: call => answering.count(call)
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/responses/compact',
+      alsoAt: ['/responses/compact'],
+      tag: 'Responses',
+      surface: 'compact',
+      summary: 'A conversation as the messages of its user and a summary that a model writes',
+      description: 'The answer\'s `output` is the `input` of a request that goes on from there.',
+      schema: { body: compactBodySchema, response: compactAnswerSchema },
+      example: { model: 'agent', input: [{ role: 'user', content: 'My name is Ada.' }, { role: 'assistant', content: 'Hello, Ada.' }] },
+      bodyKind: 'buffer',
+      dialect: responsesDialect,
+      handler: call => answering.compact(call)
     }))
     for (const route of [...keptRoutes(open), ...conversationRoutes(open, clock)]) ctx.addRoute(route)
     ctx.onStart(() => file.start())

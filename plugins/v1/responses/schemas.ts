@@ -13,6 +13,27 @@ export const responsesBodySchema = z.looseObject({
   background: z.boolean().nullish().meta({ description: 'Answer at once, with a response to be asked for until it is complete; with `stream`, its events, which go on when the client leaves' })
 })
 
+const usageSchema = z.looseObject({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() })
+
+const { model, input, instructions, previous_response_id: previous, conversation } = responsesBodySchema.shape
+
+export const compactBodySchema = z.looseObject({ model, input: input.nullish(), instructions, previous_response_id: previous })
+
+export const compactAnswerSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal('response.compaction'),
+  created_at: z.number().meta({ description: 'Epoch seconds' }),
+  output: z.array(z.looseObject({ type: z.string() })),
+  usage: usageSchema
+})
+
+export const inputTokensBodySchema = z.looseObject({
+  model, input: input.nullish(), instructions, previous_response_id: previous,
+  conversation: conversation.meta({ description: 'A kept conversation that goes before the request' })
+})
+
+export const inputTokensAnswerSchema = z.looseObject({ object: z.literal('response.input_tokens'), input_tokens: z.int() })
+
 /** What engines answer; it is documented and passed on as it comes. */
 export const responsesAnswerSchema = z.looseObject({
   id: z.string(),
@@ -21,7 +42,7 @@ export const responsesAnswerSchema = z.looseObject({
   model: z.string(),
   status: z.string(),
   output: z.array(z.looseObject({ type: z.string() })),
-  usage: z.looseObject({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() }).nullish()
+  usage: usageSchema.nullish()
 })
 
 /** What is kept, as it was answered. */

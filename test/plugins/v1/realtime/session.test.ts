@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import OpenAI from 'openai'
 import t from 'tap'
 import { FakeClock } from '../../../../kernel/testing/index.js'
 import { pcmOf, wavHead } from '../../providers/audio/sound.js'
@@ -260,6 +261,30 @@ t.test('a browser opens the session that its key stands for, and no other', asyn
   t.match(await make({ session: { type: 'realtime', colour: 'red' } }), { status: 400, answer: { error: { code: 'realtime.unsupported', param: 'session.colour' } } })
   t.match(await make({ session: { type: 'realtime', model: ' ' } }), { status: 400, answer: { error: { code: 'request.missing_model' } } })
   t.match(await make({}), { status: 200, answer: { session: { model: '' } } })
+})
+
+t.test('WebRTC, SIP and sessions of the beta are refused for good, with the way in', async t => {
+  const gateway = await realtimeGateway(t)
+  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'none' })
+  const failure = async (work: PromiseLike<unknown>): Promise<unknown> => {
+    try {
+      return await work
+    } catch (error) {
+      return error
+    }
+  }
+  const way = /WebSocket at \/v1\/realtime\?model=/
+  const offer = { body: 'v=0', headers: { 'content-type': 'application/sdp' } }
+  for (const call of [
+    () => client.post('/realtime/calls', offer), () => client.post('/realtime/calls', { body: { sdp: 'v=0', session: {} } }),
+    () => client.realtime.calls.hangup('rtc_1'), () => client.realtime.calls.accept('rtc_1', { type: 'realtime' }),
+    () => client.realtime.calls.refer('rtc_1', { target_uri: 'tel:1' }), () => client.realtime.calls.reject('rtc_1')
+  ]) t.match(await failure(call()), { status: 501, code: 'realtime.no_calls', message: way })
+  const { sessions, transcriptionSessions } = client.beta.realtime
+  for (const session of [() => sessions.create({}), () => transcriptionSessions.create({})]) {
+    t.match(await failure(session()), { status: 501, code: 'realtime.no_beta_sessions', message: /client_secrets.*WebSocket at/ })
+  }
+  t.match(await failure(client.post('/realtime/calls/rtc_1/sing')), { status: 400 })
 })
 
 t.test('a session ends after an hour, and there are sixteen at a time', async t => {
