@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { settingsOf, type Paths, type SvcConfig } from '../../../kernel/contract/index.js'
 import { loadParts } from '../../../kernel/config/load/load-parts.js'
 import type { ConfigParts } from '../../../kernel/config/parts/config-parts.js'
@@ -28,11 +29,16 @@ async function ownNamespace (settings: ClusterSettings, env: NodeJS.ProcessEnv):
 }
 
 /** Asks the cluster of a home; null where neither svc.toml nor a slot names one. */
-export async function clusterFacts (cli: Cli, parts: ConfigParts): Promise<ClusterSurvey | null> {
+export async function clusterFacts (cli: Cli, parts: ConfigParts, paths: Paths): Promise<ClusterSurvey | null> {
   const settings = settingsIn(parts)
   const slots = [...parts.slots.values()].flatMap(({ value }) => value?.runtime === 'kubernetes' ? [value] : [])
-  if (!isConfigured(settings) && slots.length === 0) return null
+  const { readPlaces, placeLine } = await import('../../../plugins/runtimes/kubernetes/former/pod-places.js')
+  const places = await readPlaces(join(paths.state, 'plugin-state', 'kubernetes'))
+  if (!isConfigured(settings) && slots.length === 0) {
+    return places.length === 0 ? null
+      : { place: 'no cluster is named any more', namespace: '', version: null, problems: [], doubts: places.map(placeLine), gpus: null }
+  }
   const { surveyCluster } = await import('../../../plugins/runtimes/kubernetes/survey/survey.js')
   const devices = slots.flatMap(({ device }) => device ?? [])
-  return await surveyCluster({ settings, devices, env: cli.env, clock: createSystemClock() })
+  return await surveyCluster({ settings, devices, places, env: cli.env, clock: createSystemClock() })
 }

@@ -59,7 +59,7 @@ export async function gatherFacts (
     portFacts(paths, svc, parts, options.ports),
     checkHome(paths, env),
     askGateway(client),
-    clusterFacts(cli, parts)
+    clusterFacts(cli, parts, paths)
   ])
   cli.signal.throwIfAborted()
   return {

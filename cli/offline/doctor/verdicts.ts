@@ -77,8 +77,9 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     const { place, namespace, version, problems, doubts, gpus } = cluster
     const next = '`svc cluster manifest` prints the namespace, the account and the rights for `kubectl apply -f -`; the rest is in [runtime.kubernetes] of svc.toml.'
     if (problems.length > 0) return fail(`${place}: ${problems.join('; ')}`, next)
+    if (version === null) return warn(`${place}; ${doubts.join('; ')}`, 'Start the gateway with the former [runtime.kubernetes] once more, or remove the pods.')
     const given = Object.entries(gpus ?? {}).map(([name, count]) => `${count} ${name}`).join(', ')
-    const said = `Kubernetes ${version ?? ''} at ${place}, namespace '${namespace}'; GPUs: ${gpus === null ? 'the account may not see nodes' : given === '' ? 'none' : given}`
+    const said = `Kubernetes ${version} at ${place}, namespace '${namespace}'; GPUs: ${gpus === null ? 'the account may not see nodes' : given === '' ? 'none' : given}`
     return doubts.length > 0 ? warn(`${said}; ${doubts.join('; ')}`, next) : ok(said)
   },
   gpu ({ hardware, nodes, user }) {

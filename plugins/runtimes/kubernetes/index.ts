@@ -7,11 +7,11 @@ export default definePlugin({
   name: 'kubernetes',
   kind: 'runtime',
   apiVersion: 1,
-  requires: { config: core.config, clock: core.clock },
+  requires: { config: core.config, clock: core.clock, info: core.info },
   errors: kubernetesError,
   settings: clusterSettings,
   register: ctx => {
-    const { config, clock } = ctx.services
+    const { config, clock, info } = ctx.services
     const settings = (): ReturnType<typeof settingsOf<typeof clusterSettings.schema>>['kubernetes'] =>
       settingsOf(config.snapshot.svc, clusterSettings).kubernetes
     ctx.addRuntime(defineRuntime({
@@ -27,7 +27,8 @@ export default definePlugin({
           const { start_timeout_s: startS, image_pull_timeout_s: pullS, stop_timeout_s: stopS } = config.snapshot.svc.slots
           return { startS, pullS, stopS }
         }
-        return await openKubernetes({ settings, budgets, clock, log: ctx.log, env: process.env }, signal)
+        const home = { folder: ctx.stateDir, instance: info.instance }
+        return await openKubernetes({ settings, budgets, clock, log: ctx.log, env: process.env, home }, signal)
       }
     }))
   }

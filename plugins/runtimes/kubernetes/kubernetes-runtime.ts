@@ -21,6 +21,8 @@ export interface KubernetesRuntimeDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly reach: Reach
+  /** Closed with the runtime; null where none are looked for. */
+  readonly former: { close (): Promise<void> } | null
   readonly settings: () => ClusterSettings
   /** What `[slots]` says, in seconds. */
   readonly budgets: () => { readonly startS: number, readonly pullS: number, readonly stopS: number }
@@ -205,6 +207,7 @@ export class KubernetesRuntime implements ContainerRuntime {
   async close (): Promise<void> {
     this.#closing.abort(new Error('the runtime is closed'))
     for (const pods of this.#pods.values()) pods.close()
+    await this.#deps.former?.close()
     await this.#deps.reach.close()
     await this.#deps.api.close()
   }

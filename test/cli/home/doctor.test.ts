@@ -56,6 +56,7 @@ t.test('doctor judges each fact it gathered, and says what to do about it', t =>
     ['cluster', { cluster: { place: 'https://c', namespace: 'svc', version: 'v1.37.2', problems: [], doubts: [], gpus: { 'nvidia.com/gpu': 4 } } }, 'ok', /^Kubernetes v1\.37\.2 at https:\/\/c, namespace 'svc'; GPUs: 4 nvidia\.com\/gpu$/],
     ['cluster', { cluster: { place: 'https://c', namespace: 'svc', version: 'v1.37.2', problems: ['the account may not patch pods'], doubts: [], gpus: null } }, 'fail', /may not patch pods/],
     ['cluster', { cluster: { place: 'https://c', namespace: 'svc', version: 'v1.37.2', problems: [], doubts: ['no node has amd.com/gpu'], gpus: {} } }, 'warn', /GPUs: none; no node has/],
+    ['cluster', { cluster: { place: 'no cluster is named any more', namespace: '', version: null, problems: [], doubts: ['pods may be left'], gpus: null } }, 'warn', /named any more; pods may be left/],
     ['runtimes', { runtimes: [{ name: 'shed', default: false, problem: 'it is locked' }] }, 'warn', /^shed \(it is locked\)$/],
     ['gpu', { hardware: null }, 'warn', /could not be probed/],
     ['gpu', { hardware: amd, nodes: [node('/dev/dri/renderD128', false), node('/dev/kfd', true)] }, 'warn', /renderD128 cannot be opened/],

@@ -19,12 +19,14 @@ export async function clusterOf (t: Test, user?: object, folder = t.testdir()): 
 
 /** A driver over the cluster, as the home has it. */
 export async function drive (
-  t: Test, { kubeconfig }: Pick<FakeCluster, 'kubeconfig'>, said: object = {}, home = HOME, clock: typeof realClock = realClock
+  t: Test, { kubeconfig }: Pick<FakeCluster, 'kubeconfig'>, said: object = {}, home = HOME, clock: typeof realClock = realClock,
+  folder?: string
 ): Promise<Driven> {
   const { kubernetes: settings } = clusterSettings.schema.parse({ kubernetes: { kubeconfig, ...said } })
   const log = recordingLogger()
   const budgets = (): { startS: number, pullS: number, stopS: number } => ({ startS: 60, pullS: 60, stopS: 1 })
-  const runtime = await openKubernetes({ settings: () => settings, budgets, clock, log, env: process.env }, quiet)
+  const own = folder === undefined ? {} : { home: { folder, instance: home } }
+  const runtime = await openKubernetes({ settings: () => settings, budgets, clock, log, env: process.env, ...own }, quiet)
   t.teardown(() => runtime.close())
   const exits: EngineExit[] = []
   runtime.onExit(home, exit => exits.push(exit))

@@ -51,6 +51,8 @@ export interface FakeCluster {
   cut (): void
   /** Versions up to now are forgotten: a watch from there is answered 410. */
   compact (): void
+  /** A kubeconfig with another name of this host. */
+  alsoAt (host: string): Promise<string>
   close (): Promise<void>
 }
 
@@ -120,6 +122,7 @@ export async function fakeCluster (folder: string, user: object = { token: 'secr
       compacted = version
       history.length = 0
     },
+    alsoAt: () => Promise.reject(new Error('not there yet')),
     close: async () => {
       server.closeAllConnections()
       await new Promise(resolve => { server.close(resolve) })
@@ -194,13 +197,18 @@ export async function fakeCluster (folder: string, user: object = { token: 'secr
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  await writeFile(self.kubeconfig, JSON.stringify({
-    'apiVersion': 'v1',
-    'kind': 'Config',
-    'current-context': 'fake',
-    'clusters': [{ name: 'c', cluster: { server: url } }],
-    'users': [{ name: 'u', user }],
-    'contexts': [{ name: 'fake', context: { cluster: 'c', user: 'u', namespace: 'engines' } }]
-  }))
-  return Object.assign(self, { url })
+  const configure = async (path: string, server: string): Promise<string> => {
+    await writeFile(path, JSON.stringify({
+      'apiVersion': 'v1',
+      'kind': 'Config',
+      'current-context': 'fake',
+      'clusters': [{ name: 'c', cluster: { server } }],
+      'users': [{ name: 'u', user }],
+      'contexts': [{ name: 'fake', context: { cluster: 'c', user: 'u', namespace: 'engines' } }]
+    }))
+    return path
+  }
+  await configure(self.kubeconfig, url)
+  const alsoAt = (host: string): Promise<string> => configure(join(folder, `kubeconfig-${host}`), url.replace('127.0.0.1', host))
+  return Object.assign(self, { url, alsoAt })
 }

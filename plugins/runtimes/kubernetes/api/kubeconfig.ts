@@ -20,7 +20,12 @@ export interface ClusterAccess {
   readonly namespace: string
   /** How it was found, for people. */
   readonly source: string
+  /** What finds it again, whatever the current context is then; the context is empty in a cluster. */
+  readonly way: { readonly connect: 'kubeconfig' | 'in-cluster', readonly context: string }
 }
+
+/** What of the settings leads to a cluster. */
+export type ClusterWay = Pick<ClusterSettings, 'connect' | 'kubeconfig' | 'context' | 'namespace'>
 
 /** Longer than any kubeconfig. */
 const LONGEST_FILE = 4 * 1024 * 1024
@@ -72,7 +77,7 @@ const fileSchema = z.looseObject({
  * What the settings lead to. Reads files, asks nothing of the cluster. Throws `kubernetes.config`.
  * @param root of the file system, for a service account
  */
-export async function clusterAccess (settings: ClusterSettings, env: NodeJS.ProcessEnv, root = '/'): Promise<ClusterAccess> {
+export async function clusterAccess (settings: ClusterWay, env: NodeJS.ProcessEnv, root = '/'): Promise<ClusterAccess> {
   const isInside = (env.KUBERNETES_SERVICE_HOST ?? '') !== ''
   const namesFile = settings.kubeconfig !== '' || settings.context !== ''
   const inside = settings.connect === 'in-cluster' || (settings.connect === 'auto' && isInside && !namesFile)
@@ -85,7 +90,7 @@ export function accessDoubts ({ server, verifies }: Pick<ClusterAccess, 'server'
   return verifies ? [] : [`the certificate of ${server} is not checked (insecure-skip-tls-verify in the kubeconfig): the credentials can be read on the way`]
 }
 
-async function serviceAccount ({ namespace }: ClusterSettings, env: NodeJS.ProcessEnv, root: string): Promise<ClusterAccess> {
+async function serviceAccount ({ namespace }: ClusterWay, env: NodeJS.ProcessEnv, root: string): Promise<ClusterAccess> {
   const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '443' } = env
   if (host === '') throw kubernetesError('kubernetes.config', 'connect is in-cluster and this is no pod: there is no KUBERNETES_SERVICE_HOST; set connect = "kubeconfig"')
   const folder = join(root, SERVICE_ACCOUNT)
@@ -96,11 +101,12 @@ async function serviceAccount ({ namespace }: ClusterSettings, env: NodeJS.Proce
     verifies: true,
     credentials: { kind: 'token-file', path: join(folder, 'token') },
     namespace: namespace !== '' ? namespace : (await readText(join(folder, 'namespace'))).trim(),
-    source: 'the service account of this pod'
+    source: 'the service account of this pod',
+    way: { connect: 'in-cluster', context: '' }
   }
 }
 
-async function fromFiles (settings: ClusterSettings, env: NodeJS.ProcessEnv): Promise<ClusterAccess> {
+async function fromFiles (settings: ClusterWay, env: NodeJS.ProcessEnv): Promise<ClusterAccess> {
   const listed = settings.kubeconfig !== '' ? settings.kubeconfig : env.KUBECONFIG ?? ''
   const paths = listed === '' ? [join(env.HOME ?? homedir(), '.kube/config')] : listed.split(delimiter).filter(each => each !== '')
   const files: Array<{ readonly path: string } & z.output<typeof fileSchema>> = []
@@ -139,7 +145,8 @@ async function fromFiles (settings: ClusterSettings, env: NodeJS.ProcessEnv): Pr
     verifies: found['insecure-skip-tls-verify'] !== true,
     credentials: user === null ? { kind: 'none' } : await credentialsOf(user.row.user as z.output<typeof userSchema>, user.path, context.user, found),
     namespace: settings.namespace !== '' ? settings.namespace : context.namespace !== '' ? context.namespace : 'default',
-    source: `context '${wanted}' of ${paths.join(delimiter)}`
+    source: `context '${wanted}' of ${paths.join(delimiter)}`,
+    way: { connect: 'kubeconfig', context: wanted }
   }
 }
 

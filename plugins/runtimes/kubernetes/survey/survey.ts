@@ -2,6 +2,7 @@ import { isSvcError, messageOf, type Clock } from 'svc-gateway/plugin'
 import { ClusterApi } from '../api/cluster-api.js'
 import { accessDoubts, clusterAccess } from '../api/kubeconfig.js'
 import { listPages } from '../api/watched-list.js'
+import { isSamePlace, placeLine, type PodPlace } from '../former/pod-places.js'
 import type { ClusterSettings } from '../settings.js'
 import { neededRights, rightName } from './rights.js'
 
@@ -24,6 +25,8 @@ export interface SurveyInput {
   readonly settings: ClusterSettings
   /** Devices of the slots that run there. */
   readonly devices: readonly string[]
+  /** Where pods of this home may be, the one in use among them. */
+  readonly places: readonly PodPlace[]
   readonly env: NodeJS.ProcessEnv
   readonly clock: Clock
 }
@@ -39,7 +42,7 @@ const GPU = /\/gpu$/
 const DEVICE_RESOURCES: Readonly<Record<string, string>> = { 'gpu-cuda': 'nvidia.com/gpu', 'gpu-rocm': 'amd.com/gpu' }
 
 /** Asks the cluster whether slots can run there. Changes nothing, and rejects for nothing that it finds. */
-export async function surveyCluster ({ settings, devices, env, clock }: SurveyInput): Promise<ClusterSurvey> {
+export async function surveyCluster ({ settings, devices, places, env, clock }: SurveyInput): Promise<ClusterSurvey> {
   const nothing = { version: null, doubts: [], gpus: null }
   let api: ClusterApi
   try {
@@ -56,7 +59,8 @@ export async function surveyCluster ({ settings, devices, env, clock }: SurveyIn
     const doubts = Number.parseInt(version.minor, 10) < LEAST_MINOR ? [`Kubernetes ${version.gitVersion} is older than 1.${LEAST_MINOR}, with which nothing was tried`] : []
     if (settings.model_storage === 'claim') problems.push(...await claimProblems(api, settings.model_claim))
     const gpus = await nodeGpus(api)
-    doubts.push(...gpuDoubts(devices, gpus), ...accessDoubts(api.access))
+    const former = places.filter(each => !isSamePlace(each, api.access))
+    doubts.push(...gpuDoubts(devices, gpus), ...accessDoubts(api.access), ...former.map(placeLine))
     return { place, namespace, version: version.gitVersion, problems, doubts, gpus }
   } catch (error) {
     return { ...nothing, place, namespace, problems: [messageOf(error)] }
