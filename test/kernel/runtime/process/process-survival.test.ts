@@ -7,6 +7,7 @@ import type { ContainerRuntime, EngineExit } from '../../../../kernel/contract/p
 import { ENGINE_ID_VARIABLE } from '../../../../kernel/runtime/process/process-env.js'
 import { openProcessRuntime } from '../../../../kernel/runtime/process/process-runtime.js'
 import { createProcessTable, engineProcesses } from '../../../../kernel/runtime/process/process-table.js'
+import { oneFile } from '../../../one-file.js'
 import { freePort } from '../../../ports.js'
 import { get } from '../../../../kernel/testing/runtime-bench.js'
 import { eventually, realClock, recordingLogger } from '../support.js'
@@ -15,7 +16,7 @@ import { tinyProcess } from '../../../../kernel/testing/tiny-engine.js'
 const labels = { 'svc.instance': 'doomed' }
 const quiet = new AbortController().signal
 const table = createProcessTable(process.platform)
-const GATEWAY = join(import.meta.dirname, '../fixtures', 'doomed-gateway.js')
+const GATEWAY = await oneFile(join(import.meta.dirname, '../fixtures', 'doomed-gateway.js'))
 
 async function open (t: Test, stateDir: string): Promise<{ runtime: ContainerRuntime, exits: EngineExit[], log: string[] }> {
   const log = recordingLogger()

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { LABEL_SLOT } from '../../../../kernel/contract/provider/engine-runtime.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
+import { oneFile } from '../../../one-file.js'
 import { reservePorts } from '../../../ports.js'
 import { homeFiles, plugins } from './crash-host.js'
 import type { Moment } from './doomed-gateway.js'
@@ -82,9 +83,10 @@ t.test('a gateway that is killed while it applies a stack: the next one finishes
     t.match(await applied.json(), { created: ['helper', 'embed'], profiles: ['fresh'], converged: { errors: [] } })
   })
   t.match(end, { active: 'mine', drift: 'clean', up: ['agent', 'embed', 'helper'], engines: ['agent', 'embed', 'helper'] })
+  const program = await oneFile(join(import.meta.dirname, 'doomed-gateway.js'))
   for (const [name, moment, expected] of moments) {
     const home = newHome(t.testdir())
-    const child = fork(join(import.meta.dirname, 'doomed-gateway.js'), [home, JSON.stringify(moment)], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+    const child = fork(program, [home, JSON.stringify(moment)], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
     t.teardown(() => child.kill('SIGKILL'))
     const [, signal] = await once(child, 'exit') as [number | null, string | null]
     t.equal(signal, 'SIGKILL', `${name}: it came to that`)

@@ -5,10 +5,11 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { oneFile } from '../../../one-file.js'
 import { consolidating } from './models-support.js'
 import { noModels, openEngine } from './support.js'
 
-const child = fileURLToPath(new URL('./killed-operations-child.js', import.meta.url))
+const child = await oneFile(fileURLToPath(new URL('./killed-operations-child.js', import.meta.url)))
 /** Steps at which it is killed, spread over all of them. */
 const KILLS = 12
 const AT_ONCE = 2

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { oneFile } from '../../../one-file.js'
 import { script } from './killed-script.js'
 
-const child = join(import.meta.dirname, 'killed-child.js')
+const child = await oneFile(join(import.meta.dirname, 'killed-child.js'))
 
 interface Killed { readonly stdout: string, readonly signal?: string }
 
