@@ -51,11 +51,15 @@ export async function passOn (
     : await writtenDown(activity, { category: 'memory', ...destruction, actor, request_id: requestId }, ask)
   reply.hijack()
   const response = reply.raw
-  response.writeHead(answer.status, { ...headersFor(answer, headers.host), 'x-request-id': requestId })
+  const head: Readonly<Record<string, string | string[]>> = { ...headersFor(answer, headers.host), 'x-request-id': requestId }
   if (Buffer.isBuffer(answer.body)) {
+    // without its length it would go out in chunks; no answer without a body may have one
+    const isSized = answer.body.length > 0 && head['content-length'] === undefined
+    response.writeHead(answer.status, isSized ? { ...head, 'content-length': String(answer.body.length) } : head)
     response.end(answer.body)
     return handled
   }
+  response.writeHead(answer.status, head)
   try {
     await pipeline(answer.body, response)
   } catch {
@@ -96,7 +100,7 @@ async function judged (answer: EngineAnswer, target: EngineTarget, agent: string
 }
 
 /** A redirect stays below the passage, or is not told. */
-function headersFor ({ headers }: EngineAnswer, host: string | undefined): Record<string, string | string[]> {
+function headersFor ({ headers }: EngineAnswer, host: string | undefined): Readonly<Record<string, string | string[]>> {
   const { location, ...others } = headers
   if (typeof location !== 'string' || !URL.canParse(location, 'http://engine')) return others
   const target = new URL(location, 'http://engine')

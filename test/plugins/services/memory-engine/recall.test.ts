@@ -410,6 +410,7 @@ t.test('in a gateway, vectors and the second pass come from its slots, an upstre
   await settled({ done: 3, pending: 0, model: 'embed fake-model' })
   const found = await call('POST', 'b/memories/recall', { query: 'puppy' })
   t.equal(found.headers.get('x-svc-recall'), 'text+vectors+rerank')
+  t.match([found.headers.get('content-length'), found.headers.get('transfer-encoding')], [/^\d+$/, null], 'an answer in one piece')
   t.match(found.body.results, [{ text: 'A hound in its rack.', scores: { reranker: 5, semantic: Number } }, { text: 'A hound barks.' }])
   embedded.length = 0
   await gateway.slots.update('embed', { model: { default: 'other-model' } })
