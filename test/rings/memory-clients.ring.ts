@@ -3,15 +3,12 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
 import { shapeDifferences } from '../plugins/services/memory-engine/shape-differences.js'
-import { root } from '../repository.js'
 import { brought, lacking, runClient, scriptsBeside } from './support/clients.js'
 import { recorded, typeCheck, type Exchange, type HindsightApi } from './support/hindsight-exchanges.js'
 import { startHindsight, type HindsightServer } from './support/hindsight-server.js'
+import { embeddedGateway, memoryPrograms, memorySettings } from './support/memory-gateway.js'
 
 t.setTimeout(600_000)
-
-const own = join(root, 'test/rings/memory')
-const base = '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[memory]\nenabled = true\n'
 
 /** The command of each client, for a script of that name; of a client that cannot be had there is none. */
 async function clientsOf (t: Test, script: string): Promise<ReadonlyArray<readonly [name: string, command: readonly string[]]>> {
@@ -19,14 +16,14 @@ async function clientsOf (t: Test, script: string): Promise<ReadonlyArray<readon
   const venv = await brought(t, 'python-clients.sh', 'memory')
   return [
     ...installed === null ? [] : [['npm', [process.execPath, join(await scriptsBeside(t, installed, 'memory'), `${script}.mjs`)]] as const],
-    ...venv === null ? [] : [['Python', [join(venv, 'bin/python'), join(own, `${script}.py`)]] as const]
+    ...venv === null ? [] : [['Python', [join(venv, 'bin/python'), join(memoryPrograms, `${script}.py`)]] as const]
   ]
 }
 
 const env = (url: string): Record<string, string> => ({ RING_URL: url, RING_ENGINE: 'embedded', RING_SENTENCE: '', PYTHONDONTWRITEBYTECODE: '1' })
 
 t.test('clients of Hindsight as they come, at the embedded engine', async t => {
-  const gateway = await startLive(t, await liveHome(t, { 'etc/svc/svc.toml': base }))
+  const gateway = await startLive(t, await liveHome(t, { 'etc/svc/svc.toml': memorySettings }))
   for (const [client, command] of await clientsOf(t, 'hindsight')) {
     await t.test(`each call of the ${client} client ends as its users expect`, t => runClient(t, command, env(gateway.url)))
   }
@@ -47,21 +44,7 @@ async function exchangesAt (
 
 /** A gateway whose memory is the server. */
 async function inFront (t: Test, server: HindsightServer): Promise<string> {
-  return (await startLive(t, await liveHome(t, { 'etc/svc/svc.toml': `${base}engine = "hindsight"\nurl = "${server.url}"\n` }))).url
-}
-
-/** A gateway whose memory is its own, with the models of the server behind its slots. */
-async function embedded (t: Test, { models }: HindsightServer): Promise<string> {
-  const slot = (type: string, model: string): string =>
-    `type = "${type}"\ndevice = "cpu"\n[model]\ndefault = "${model}"\n[server]\nenv = { RING_MODELS = "${models}" }\n`
-  const gateway = await startLive(t, await liveHome(t, {
-    'etc/svc/svc.toml': `${base}[memory.graph]\nenabled = true\n[plugins.config.llm-server]\nprefer = "binary"\nbinary = "${join(own, 'llama-server.mjs')}"\n`,
-    'etc/svc/slots/agent.toml': slot('llm', 'teller'),
-    'etc/svc/slots/embed.toml': slot('embedding', 'minilm'),
-    'var/lib/svc/registry/registry.toml': ['teller', 'minilm'].map(name => `[models.${name}]\npath = "/dev/null"\n`).join('')
-  }))
-  t.teardown(() => gateway.kill('SIGTERM'))
-  return gateway.url
+  return (await startLive(t, await liveHome(t, { 'etc/svc/svc.toml': `${memorySettings}engine = "hindsight"\nurl = "${server.url}"\n` }))).url
 }
 
 /** Where answers differ, by how the line of a difference begins, and why that is meant. */
@@ -114,7 +97,7 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   const misfits = typeCheck(api)
   const front = await inFront(t, server)
   const [theirs, ours] = await Promise.all([
-    exchangesAt(t, 'a Hindsight server', front, api), exchangesAt(t, 'embedded', await embedded(t, server), api)
+    exchangesAt(t, 'a Hindsight server', front, api), exchangesAt(t, 'embedded', await embeddedGateway(t, server), api)
   ])
   const differences = new Set<string>()
   for (const [client, want] of theirs) {

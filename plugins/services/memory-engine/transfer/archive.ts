@@ -34,7 +34,7 @@ export interface TransferDocument {
   readonly created_at: string | null
   readonly chunks: ReadonlyArray<{ readonly chunk_index: number, readonly chunk_text: string }>
   readonly facts: readonly TransferFact[]
-  /** Facts that were hidden. Another engine leaves them out. */
+  /** Facts that were hidden: see `hidden.ts`. */
   readonly invalidated: readonly TransferFact[]
 }
 
@@ -55,6 +55,8 @@ export interface TransferObservation {
 export type BankTable = 'banks' | 'mental_models' | 'directives' | 'webhooks' | 'mental_model_history'
 export const bankTables: readonly BankTable[] = ['banks', 'mental_models', 'directives', 'webhooks', 'mental_model_history']
 export const historyTables = ['audit_log', 'llm_requests'] as const
+/** Hidden facts, as a Hindsight server has them: see `hidden.ts`. */
+export const HIDDEN = 'data/invalidated_memory_units.json'
 export type JsonRow = Readonly<Record<string, unknown>>
 
 export interface Archive {
@@ -99,6 +101,11 @@ export class ArchiveWriter {
 
   async addKnowledge (pages: Iterable<JsonRow>): Promise<void> {
     this.#counts.knowledge_page_count = await this.#list('knowledge_pages.json', pages, false)
+  }
+
+  /** Rows of facts that are hidden. */
+  async addHidden (rows: Iterable<JsonRow>): Promise<void> {
+    this.#counts.invalidated_memory_count = await this.#list(HIDDEN, rows, false)
   }
 
   async addHistory (table: typeof historyTables[number], rows: Iterable<JsonRow>): Promise<void> {

@@ -8,6 +8,7 @@ import { PermanentFailure } from '../operations/operation.js'
 import type { Run } from '../operations/operation-queue.js'
 import { overridesOf, type BankRow } from '../store/bank-table.js'
 import { turn } from '../store/turn.js'
+import { hiddenRow, type HiddenMemory } from './hidden.js'
 import type { ZipSink } from './zip-writer.js'
 import { chunksOf, findDocument, type DocumentRow } from '../store/document-table.js'
 import type { MemoryRow } from '../store/memory-table.js'
@@ -61,6 +62,7 @@ export async function exportArchive (core: Core, bank: BankRow, options: ExportO
     }
   }
   await archive.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
+  if (options.type === 'bank' && options.data && options.documentIds === null) await archive.addHidden(hiddenOf(core, bank))
   if (options.config) await addConfig(core, archive, bank)
   if (options.knowledge) await addModels(core, archive, bank)
   if (options.history) await addHistory(core, archive, bank)
@@ -156,6 +158,13 @@ function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Gener
   }
 }
 
+function* hiddenOf ({ store }: Core, bank: BankRow): Generator<JsonRow> {
+  const rows = inSlices(after => store.all<HiddenMemory>(`SELECT m.*, d.document_id, c.chunk_index
+    FROM memories m JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk
+    WHERE m.bank = ? AND m.state = 'invalidated' AND m.seq > ? ORDER BY m.seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]), row => row)
+  for (const row of rows) yield hiddenRow(bank.bank_id, row)
+}
+
 /** The secrets of webhooks stay here. */
 async function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
   const own = { bank_id: bank.bank_id }
@@ -192,7 +201,7 @@ async function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): Pr
   const history = function* (): Generator<JsonRow> {
     for (const { id, seq } of table.each(bank.seq)) {
       for (const { changedAt, change } of table.changesOf(seq)) {
-        yield { ...own, mental_model_id: id, changed_at: wireTime(changedAt), ...change }
+        yield { ...own, mental_model_id: id, changed_at: wireTime(changedAt), content: change }
       }
     }
   }

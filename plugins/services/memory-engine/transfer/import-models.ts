@@ -9,7 +9,7 @@ import { httpConfig, plainHttp } from '../webhooks/http-config.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
 import { int, readAs } from '../wire/shape.js'
 import type { Archive, JsonRow } from './archive.js'
-import { map, strings, text, time } from './cells.js'
+import { map, mapOrNull, strings, text, time } from './cells.js'
 
 const maxTokens = int({ min: 1 })
 
@@ -32,7 +32,9 @@ export function importModels (core: Core, bank: BankRow, archive: Archive): Reco
     ])
     added.set(id, model.seq)
   }
-  for (const { mental_model_id: id, bank_id: _, changed_at: at, ...change } of archive.rows.mental_model_history ?? []) {
+  for (const { mental_model_id: id, bank_id: _, changed_at: at, content, ...others } of archive.rows.mental_model_history ?? []) {
+    // archives of releases before have no `content`
+    const change = mapOrNull(content) ?? others
     const model = added.get(text(id, ''))
     if (model === undefined) continue
     store.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, ?, ?)', [model, time(at) ?? core.now(), JSON.stringify(change)])

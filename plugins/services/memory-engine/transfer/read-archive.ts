@@ -1,8 +1,9 @@
 import {
-  bankTables, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
+  bankTables, HIDDEN, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
 import { turn } from '../store/turn.js'
+import { withHidden } from './hidden.js'
 import { unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */
@@ -32,7 +33,7 @@ export async function readArchive (bytes: Buffer): Promise<Archive> {
   return {
     type,
     sourceBankId: text(manifest.source_bank_id, 'manifest.json: source_bank_id'),
-    documents,
+    documents: withHidden(documents, rowsOf(HIDDEN), factOf),
     observations,
     rows: Object.fromEntries(bankTables.filter(table => files.has(`${table}.json`)).map(table => [table, rowsOf(`${table}.json`)])),
     knowledgePages: rowsOf('knowledge_pages.json'),

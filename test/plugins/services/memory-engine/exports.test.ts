@@ -3,10 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
-import { form, over } from './models-support.js'
+import { HIDDEN } from '../../../../plugins/services/memory-engine/transfer/archive.js'
+import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
+import { form, over, zipInMemory } from './models-support.js'
 import { openEngine, openInThread, type Wire } from './support.js'
 
 /** Rows that one statement reads of what may be thousands. */
@@ -125,4 +128,32 @@ t.test('a large archive is written and read in parts, and is a ZIP archive as an
   const store = openStore(path)
   t.match(store.all('SELECT DISTINCT operation FROM operation_file_parts'), [{ operation: again }], 'no parts are left of what was deleted')
   store.close()
+})
+
+t.test('an archive of a Hindsight server brings hidden facts and histories in its own form', async t => {
+  const wire = openEngine(t)
+  const { call } = wire
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', document_id: 'd1' }, { content: 'Carol plays the cello.', document_id: 'd2' }] })
+  const { body: { items: [memory] } } = await call('GET', 'b/memories/list?document_id=d2')
+  await call('PATCH', `b/memories/${memory.id}`, { state: 'invalidated', reason: 'wrong' })
+  await call('POST', 'b/mental-models', { id: 'mm', name: 'M', source_query: 'Who?' })
+  const { body: { operation_id: id } } = await call('POST', 'b/transfer/export')
+  const { body } = await begun(wire, (await over(call, 'b', id)).result_metadata.download_url)
+  const files = unzip(await buffer(body), 1e6)
+  t.match(JSON.parse(files.get(HIDDEN)!.toString()), [{ document_id: 'd2', text: 'Carol plays the cello.', invalidation_reason: 'wrong', chunk_index: 0, metadata: {} }])
+  const zip = zipInMemory()
+  for (const [name, bytes] of files) {
+    const value = JSON.parse(bytes.toString()) as Record<string, unknown>
+    // as the server writes it: maps as text, and what is hidden in its table alone
+    const own = name.startsWith('documents/') ? { ...value, invalidated: undefined }
+      : name === HIDDEN ? [{ ...(value as unknown as object[])[0], metadata: '{"src":"chat"}' }]
+        : name === 'mental_model_history.json' ? [{ mental_model_id: 'mm', content: '{"previous_content":"before","previous_reflect_response":null}', changed_at: '2024-05-01T00:00:00Z' }]
+          : value
+    zip.add(name, Buffer.from(JSON.stringify(own)))
+  }
+  const { body: { operation_id: restored } } = await call('POST', 'c/transfer/import', ...form('file', 'a.zip', zip.end()))
+  t.match(await over(call, 'c', restored), { status: 'completed', result_metadata: { facts_imported: 2 } })
+  t.match((await call('GET', 'c/memories/list')).body, { total: 1 })
+  t.match((await call('GET', 'c/memories/list?state=invalidated')).body.items, [{ text: 'Carol plays the cello.', invalidation_reason: 'wrong', document_id: 'd2', metadata: { src: 'chat' } }])
+  t.match((await call('GET', 'c/mental-models/mm/history')).body, [{ previous_content: 'before', changed_at: /^2024-05-01/ }])
 })

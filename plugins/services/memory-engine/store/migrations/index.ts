@@ -10,9 +10,10 @@ import { consolidations } from './0026-consolidations.js'
 import { documentHash } from './0027-document-hash.js'
 import { staged } from './0031-staged.js'
 import { pages } from './0040-pages.js'
+import { hidden } from './0041-hidden.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages
+  staged, pages, hidden
 ]
