@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import { GeminiAnswer } from '../../../plugins/dialects/gemini/answer.js'
+import { chatForm, generateForm, OllamaAnswer } from '../../../plugins/dialects/ollama/answer.js'
 import { chatMessages } from '../../../plugins/v1/messages/chat-messages.js'
 import { WholeMessage } from '../../../plugins/v1/messages/chat-answer.js'
 import { MessageEvents } from '../../../plugins/v1/messages/chat-events.js'
@@ -9,58 +11,7 @@ import { ResponseWriter } from '../../../plugins/v1/responses/chat-answer.js'
 import { ChatMessages } from '../../../plugins/v1/responses/chat-messages.js'
 import { chatRequest } from '../../../plugins/v1/responses/chat-request.js'
 import { inputItems, sentItem } from '../../../plugins/v1/responses/kept/items.js'
-
-interface Call { readonly id: string, readonly name: string, readonly args: string }
-/** An answer of chat, in pieces. */
-interface Answer { readonly thoughts: readonly string[], readonly texts: readonly string[], readonly calls: readonly Call[] }
-
-const piece = fc.oneof(
-  fc.string({ minLength: 1 }), fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('"', '\\', '\n', 'é🎈', '"content":"x"', '[DONE]')
-)
-const key = fc.string({ minLength: 1 }).filter(name => name !== '__proto__')
-const args = fc.dictionary(key, fc.oneof(fc.string(), fc.integer(), fc.boolean())).map(value => JSON.stringify(value))
-const call = fc.record({ name: fc.stringMatching(/^[a-z_]{1,20}$/), args })
-const answers: fc.Arbitrary<Answer> = fc.record({
-  thoughts: fc.array(piece, { maxLength: 3 }), texts: fc.array(piece, { maxLength: 12 }), calls: fc.array(call, { maxLength: 3 })
-}).map(({ calls, ...rest }) => ({ ...rest, calls: calls.map((one, i) => ({ id: `call_${i}`, ...one })) }))
-  .filter(({ thoughts, texts, calls }) => thoughts.length + texts.length + calls.length > 0)
-
-const chunk = (delta: object, finish: string | null = null): string =>
-  `data: ${JSON.stringify({ id: 'c', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
-
-function streamOf ({ thoughts, texts, calls }: Answer): string {
-  return [
-    chunk({ role: 'assistant', content: null }),
-    ...thoughts.map(text => chunk({ reasoning_content: text })),
-    ...texts.map(text => chunk({ content: text })),
-    ...calls.flatMap(({ id, name, args: said }, index) => [
-      chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: said.slice(0, 3) } }] }),
-      chunk({ tool_calls: [{ index, function: { arguments: said.slice(3) } }] })
-    ]),
-    chunk({}, calls.length > 0 ? 'tool_calls' : 'stop'), 'data: [DONE]\n\n'
-  ].join('')
-}
-
-/** The same answer as a message of a conversation in chat. */
-function messageOf ({ thoughts, texts, calls }: Answer): object {
-  return {
-    role: 'assistant', content: texts.length === 0 ? null : texts.join(''),
-    ...thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('') },
-    ...calls.length === 0
-      ? {}
-      : { tool_calls: calls.map(({ id, name, args: said }) => ({ id, type: 'function', function: { name, arguments: said } })) }
-  }
-}
-
-function told<W extends AnswerWriter> (writer: W, stream: Buffer, cuts: readonly number[] = []): W {
-  const [reader, cutter] = [new ChatReader(writer), new EventData()]
-  const marks = [0, ...cuts, stream.length]
-  for (const [i, mark] of marks.slice(1).entries()) {
-    for (const data of cutter.push(stream.subarray(marks[i]!, mark))) reader.event(data)
-  }
-  reader.end()
-  return writer
-}
+import { answers, messageOf, streamOf, told, type Answer } from './answers.js'
 
 const request = chatRequest({ model: 'm', input: 'x' }, null, { keeps: false, previous: null, conversation: null })
 const streaming = { ...request, stream: true }
@@ -126,9 +77,15 @@ t.test('a stream that is cut at any byte ends as one that failed, and what was t
   }
   const stream = Buffer.from(streamOf(answer))
   const done = stream.indexOf('"finish_reason":"tool_calls"')
-  const same = (text: string): string => text.replaceAll(/\b(resp|rs|msg|fc|toolu)_\w{24,32}/g, '$1')
+  const same = (text: string): string => text.replaceAll(/\b(resp|rs|msg|fc|toolu)_\w{24,32}/g, '$1').replaceAll(/"responseId":"\w+"/g, '')
+  const standing = { now: () => 0, monotonic: () => 0 }
   const writers: Readonly<Record<string, () => AnswerWriter>> = {
-    responses: () => new ResponseWriter(streaming, head), messages: () => new MessageEvents('m')
+    'responses': () => new ResponseWriter(streaming, head),
+    'messages': () => new MessageEvents('m'),
+    'gemini': () => new GeminiAnswer('m', 'events', true),
+    'gemini as a list': () => new GeminiAnswer('m', 'list', true),
+    'ollama': () => new OllamaAnswer({ model: 'm', form: chatForm, clock: standing, startedAt: 0, isCold: false }, true),
+    'ollama of one prompt': () => new OllamaAnswer({ model: 'm', form: generateForm, clock: standing, startedAt: 0, isCold: false }, true)
   }
   for (const [name, make] of Object.entries(writers)) {
     const whole = same(told(make(), stream).take())

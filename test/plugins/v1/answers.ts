@@ -1,0 +1,59 @@
+import fc from 'fast-check'
+import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
+
+export interface Call { readonly id: string, readonly name: string, readonly args: string }
+/** An answer of chat, in pieces. */
+export interface Answer {
+  readonly thoughts: readonly string[]
+  readonly texts: readonly string[]
+  readonly calls: readonly Call[]
+}
+
+const piece = fc.oneof(
+  fc.string({ minLength: 1 }), fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('"', '\\', '\n', 'é🎈', '"content":"x"', '[DONE]')
+)
+const key = fc.string({ minLength: 1 }).filter(name => name !== '__proto__')
+const args = fc.dictionary(key, fc.oneof(fc.string(), fc.integer(), fc.boolean())).map(value => JSON.stringify(value))
+const call = fc.record({ name: fc.stringMatching(/^[a-z_]{1,20}$/), args })
+export const answers: fc.Arbitrary<Answer> = fc.record({
+  thoughts: fc.array(piece, { maxLength: 3 }), texts: fc.array(piece, { maxLength: 12 }), calls: fc.array(call, { maxLength: 3 })
+}).map(({ calls, ...rest }) => ({ ...rest, calls: calls.map((one, i) => ({ id: `call_${i}`, ...one })) }))
+  .filter(({ thoughts, texts, calls }) => thoughts.length + texts.length + calls.length > 0)
+
+const chunk = (delta: object, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ id: 'c', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+
+export function streamOf ({ thoughts, texts, calls }: Answer): string {
+  return [
+    chunk({ role: 'assistant', content: null }),
+    ...thoughts.map(text => chunk({ reasoning_content: text })),
+    ...texts.map(text => chunk({ content: text })),
+    ...calls.flatMap(({ id, name, args: said }, index) => [
+      chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: said.slice(0, 3) } }] }),
+      chunk({ tool_calls: [{ index, function: { arguments: said.slice(3) } }] })
+    ]),
+    chunk({}, calls.length > 0 ? 'tool_calls' : 'stop'), 'data: [DONE]\n\n'
+  ].join('')
+}
+
+/** The same answer as a message of a conversation in chat. */
+export function messageOf ({ thoughts, texts, calls }: Answer): object {
+  return {
+    role: 'assistant', content: texts.length === 0 ? null : texts.join(''),
+    ...thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('') },
+    ...calls.length === 0
+      ? {}
+      : { tool_calls: calls.map(({ id, name, args: said }) => ({ id, type: 'function', function: { name, arguments: said } })) }
+  }
+}
+
+/** A stream, cut where it is said, as a writer tells it. */
+export function told<W extends AnswerWriter> (writer: W, stream: Buffer, cuts: readonly number[] = []): W {
+  const [reader, cutter] = [new ChatReader(writer), new EventData()]
+  const marks = [0, ...cuts, stream.length]
+  for (const [i, mark] of marks.slice(1).entries()) {
+    for (const data of cutter.push(stream.subarray(marks[i]!, mark))) reader.event(data)
+  }
+  reader.end()
+  return writer
+}
