@@ -102,6 +102,12 @@ export class ReplicaMembers {
     }
   }
 
+  /** What failed for good may be tried again when it is needed. */
+  forgive (): void {
+    this.#failedAt.clear()
+    for (const { name } of this.#all) if (this.#deps.fleet.core(name) !== null) this.#deps.fleet.owner(name).surroundingsChanged()
+  }
+
   /** As `SlotManager` does it for slots: between the last answer and `work` nothing is awaited. */
   async admitted<T> ({ name }: ReplicaMember, signal: AbortSignal, work: (owner: SlotOwner) => Promise<T>): Promise<T> {
     const { fleet, gate } = this.#deps

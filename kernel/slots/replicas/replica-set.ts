@@ -118,6 +118,7 @@ export class ReplicaSet {
   async load (signal: AbortSignal): Promise<void> {
     this.#mustBeOpen()
     this.#awake = true
+    this.#members.forgive()
     const normal = this.#members.all.slice(0, Math.max(this.#slot.replicas, this.#slot.min_replicas))
     const loads = normal.map(member => this.#members.admitted(member, signal, owner => owner.load(signal)))
     const ends = await Promise.allSettled(loads)
