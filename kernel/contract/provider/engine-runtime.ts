@@ -95,6 +95,7 @@ export interface EngineSpec {
 
 /** How an engine runs. */
 export type EngineForm = EngineSpec['form']['kind']
+const engineForms: readonly EngineForm[] = ['container', 'process']
 
 export type EngineRunState = 'created' | 'running' | 'exited'
 
@@ -241,12 +242,24 @@ export interface RuntimeDefinition {
   readonly open: (signal: AbortSignal) => Promise<ContainerRuntime>
 }
 
-/** Brands and freezes a driver. Throws where its name is not kebab-case, or one of the gateway's own. */
+/** Brands and freezes a driver. Throws where its name is not kebab-case, or one of the gateway's own, and for what it lacks. */
 export function defineRuntime (runtime: RuntimeDefinition): RuntimeDefinition {
-  const { name } = runtime
-  if (!PLUGIN_NAME_PATTERN.test(name)) throw new TypeError(`runtime '${name}': name must be kebab-case`)
-  if ((builtinRuntimes as readonly string[]).includes(name)) throw new TypeError(`runtime '${name}': the gateway has one of that name`)
+  const problem = runtimeProblem(runtime)
+  if (problem !== null) throw new TypeError(`runtime '${runtime.name}': ${problem}`)
   return Object.freeze({ ...runtime, [RUNTIME_BRAND]: true })
+}
+
+/** Authors of plain JavaScript have no compiler that tells them. */
+function runtimeProblem ({ name, form, open, slotOptions, settingsOf, wanted }: RuntimeDefinition): string | null {
+  if (!PLUGIN_NAME_PATTERN.test(name)) return 'name must be kebab-case'
+  if ((builtinRuntimes as readonly string[]).includes(name)) return 'the gateway has one of that name'
+  if (!engineForms.includes(form)) return `form must be one of ${engineForms.join(', ')}`
+  for (const [key, given] of Object.entries({ open, settingsOf, wanted })) {
+    if (typeof given !== 'function' && (given !== undefined || key === 'open')) return `${key} must be a function`
+  }
+  if (slotOptions === undefined) return null
+  if (typeof (slotOptions as Partial<z.ZodType> | null)?.safeParse !== 'function') return 'slotOptions must be a schema of zod'
+  return slotOptions.safeParse({}).success ? null : 'slotOptions must take an empty table: most slots have none'
 }
 
 export function isRuntime (value: unknown): value is RuntimeDefinition {
