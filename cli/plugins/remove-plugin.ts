@@ -75,7 +75,7 @@ function refuseDependents (name: string, { slots, plugins }: Dependents): void {
   if (list.length === 0) return
   throw new CliFailure(`${list.join(', ')} ${list.length === 1 ? 'depends' : 'depend'} on ${name}; nothing was removed`, {
     hints: [
-      'Give the slots another provider (`svc slot edit <slot> --provider <name>`), or delete them.',
+      'Give the slots another provider or runtime (`svc slot edit <slot> --provider <name>`, `--runtime <name>`), or delete them.',
       `\`svc plugin remove ${name} --force\` unloads them first and removes it anyway; requests for them are refused then.`
     ]
   })

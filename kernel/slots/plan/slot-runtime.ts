@@ -57,7 +57,8 @@ export function checkRuntimeOptions (
     return checked as Checked<NamedSlotConfig['runtime_options']>
   }
   if (formOf === undefined || Object.keys(options).length === 0) return { value: options, problems: [] }
-  const message = driver === null ? 'is for a slot whose `runtime` names a driver of a plugin' : `is nothing that runtime '${driver}' takes`
+  const why = driver === null ? 'is for a slot whose `runtime` names a driver of a plugin' : `is nothing that runtime '${driver}' takes`
+  const message = `${why}; take it out of the file, or send it as null`
   return { value: null, problems: [{ path: ['runtime_options'], message, unknown: false }] }
 }
 
