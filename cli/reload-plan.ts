@@ -5,9 +5,11 @@ import { harmless } from './terminal/text-width.js'
 import { problemText } from '../kernel/contract/text/problem-text.js'
 
 const keys = z.array(z.string()).default([])
+/** What is wrong in the configuration, as routes tell it. */
+export const diagnosticsSchema = z.array(z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })).default([])
 const reloadedSchema = z.looseObject({
   _svc: z.looseObject({
-    diagnostics: z.array(z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })).default([]),
+    diagnostics: diagnosticsSchema,
     apply_plan: z.looseObject({ live: keys, slot_restart: keys, gateway_restart: keys, slots: keys }).prefault({})
   })
 })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { ApiFailure } from '../client/api-failure.js'
 import type { Cli } from '../cli.js'
 import type { ApiClient } from '../client/client.js'
+import { diagnosticsSchema } from '../reload-plan.js'
 import { examples } from '../terminal/help.js'
 import type { Output } from '../terminal/output.js'
 import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../record/plugin-report.js'
@@ -13,7 +14,6 @@ import { runtimesSchema, runtimesText } from '../record/runtimes.js'
 import { problemText } from '../../kernel/contract/text/problem-text.js'
 
 const text = z.string().nullish()
-const diagnosticSchema = z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })
 
 const statusSchema = z.looseObject({
   name: z.string(),
@@ -22,7 +22,7 @@ const statusSchema = z.looseObject({
   runtime: z.looseObject({ driver: z.string(), version: text, reason: text }).nullish(),
   runtimes: runtimesSchema,
   upstreams: z.array(z.looseObject({ name: z.string(), url: z.string().default(''), kind: z.string().default('remote') })).default([]),
-  diagnostics: z.array(diagnosticSchema).default([])
+  diagnostics: diagnosticsSchema
 })
 type Status = z.output<typeof statusSchema>
 

@@ -1,10 +1,14 @@
 import type { Command } from 'commander'
+import { z } from 'zod'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
 import { brokenLines } from '../../plugins/reload-plugins.js'
 import { pluginListSchema } from '../../record/plugin-report.js'
-import { printReload, refusedLines, reloadGateway } from '../../reload-plan.js'
+import { diagnosticsSchema, printReload, refusedLines, reloadGateway, type Reloaded } from '../../reload-plan.js'
+
+/** Of `GET /api/status`: those of the files, and what does not fit between them. */
+const statusSchema = z.looseObject({ diagnostics: diagnosticsSchema })
 
 export function addConfigReload (config: Command, cli: Cli): void {
   config.command('reload')
@@ -17,12 +21,23 @@ export function addConfigReload (config: Command, cli: Cli): void {
       if (options.json === true) cli.out.json(reloaded)
       else {
         printReload(cli.out, reloaded)
+        await printFindings(cli, command, reloaded)
         await printBroken(cli, command)
       }
       const refused = refusedLines(reloaded._svc.diagnostics)
       if (refused.length === 0) return
       throw new CliFailure('files of the configuration are broken; what they concern keeps its last good form', { hints: refused })
     })
+}
+
+/** What files that are sound by themselves ask for and cannot have: it takes their slots or upstreams alone. */
+async function printFindings (cli: Cli, command: Command, { _svc: { diagnostics } }: Reloaded): Promise<void> {
+  const status = await cli.client(command).call({ path: '/api/status' }, statusSchema).catch(() => ({ diagnostics: [] }))
+  cli.signal.throwIfAborted()
+  const refused = new Set(refusedLines(diagnostics))
+  const lines = refusedLines(status.diagnostics).filter(line => !refused.has(line))
+  if (lines.length > 0) cli.out.line('Problems in the configuration:')
+  for (const line of lines) cli.out.line(line)
 }
 
 /** Plugins are looked at again, too; one that fails is no fault of the files. */

@@ -197,6 +197,12 @@ t.test('reload asks the gateway, and fails when files are broken', async t => {
   const { code, stdout } = await run(['config', 'reload', '--url', good.url])
   t.equal(code, 0)
   t.match(stdout, /has read its configuration again\.\nin force +slots\.max_slots\nnext start of svc +server\.port\nSlot agent runs with other settings: svc slot restart agent\n/)
+  const diagnostics = [{ file: 'slots/far.toml', path: 'runtime_options.zome', message: 'is not a known key' }]
+  const odd = await fakeApi({ 'POST /api/settings/reload': { _svc: { diagnostics: [], apply_plan: plan } }, 'GET /api/status': { diagnostics } })
+  t.teardown(() => odd.close())
+  t.match(await run(['config', 'reload', '--url', odd.url]), {
+    code: 0, stdout: /\nProblems in the configuration:\n {2}slots\/far\.toml: runtime_options\.zome is not a known key\n/
+  }, 'what does not fit between the files is told as well')
   const bad = await fakeApi({
     'POST /api/settings/reload': { _svc: { diagnostics: [{ file: 'slots/tts.toml', path: 'device', message: 'must be one of cpu' }], apply_plan: plan } }
   })
