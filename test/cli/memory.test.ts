@@ -19,6 +19,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
   t.match(await svc('status'), { code: 0, stdout: 'The memory is off. Switch it on: svc memory enable\n' })
   for (const args of [['banks'], ['add', 'x'], ['search', 'x'], ['list'], ['delete', 'x'], ['graph', 'status'], ['export', 'shared']]) {
     t.match(await svc(...args), { code: 1, stdout: '', stderr: /the memory is off[^]*svc memory enable/ }, args.join(' '))
+    t.match(await svc(...args, '--json'), { code: 1, stdout: '', stderr: /memory\.unavailable[^]*svc memory enable|svc memory enable[^]*memory\.unavailable/ }, `${args.join(' ')} --json`)
   }
   const on = await svc('enable')
   t.match(on, { code: 0, stdout: /memory +on\nengine +embedded\nwire +1\.1\.0\nbanks +0\n/ }, on.stderr)
@@ -112,6 +113,8 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
       [['export', 'project__json', '-o', file], { bank: 'project__json', file, bytes: Number }],
       [['import', 'project__second', file], { status: 'completed' }],
       [['delete', 'eve', '-d', 'project:json', '-y'], { deleted: 1 }],
+      [['migrate', '--legacy-dir', join(folder, 'cognee'), '--dataset', 'project:json', '--apply'], { memories: 4, applied: true }],
+      [['status'], { enabled: true, engine: 'embedded', reachable: true }],
       [['graph', 'status'], { enabled: false, extraction_slot: 'chat' }],
       [['graph', 'enable', '--slot', 'chat'], { enabled: true, extraction_slot: 'chat' }],
       [['graph', 'disable'], { enabled: false }],

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { request } from 'undici'
 import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded-engine.js'
 import type { Bar } from '../lists.js'
@@ -47,7 +48,7 @@ export function callsOf (engine: EmbeddedEngine): Call {
     const sent = body === undefined ? null : Buffer.from(JSON.stringify(body))
     const headers = { 'content-type': 'application/json' }
     const answer = await engine.request({ method, path, query, headers, body: sent, signal: new AbortController().signal })
-    return { status: answer.status, headers: answer.headers, body: JSON.parse((answer.body as Buffer).toString('utf8')) }
+    return { status: answer.status, headers: answer.headers, body: JSON.parse((Buffer.isBuffer(answer.body) ? answer.body : await buffer(answer.body)).toString('utf8')) }
   }
 }
 
