@@ -57,6 +57,7 @@ export type {
 } from './provider/engine-runtime.js'
 export type { RuntimeInfo, RuntimeView } from './provider/runtime-info.js'
 export { defineProvider, exclusivities, isProvider, NO_PROVIDER } from './provider/provider.js'
+export { wavFile } from './provider/wav-file.js'
 export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
   HealthVerdict, SlotPlace, WarmUpInput

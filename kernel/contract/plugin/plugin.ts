@@ -23,7 +23,10 @@ export interface PluginFolders {
 export interface PluginDatabase {
   /** Absolute, below one of the folders. Pure; the file need not be there. */
   readonly path: (folders: PluginFolders) => string
-  /** Opens the file, brings it to the form of this release and closes it. Rejects where it cannot. Starts nothing else. */
+  /**
+   * Opens the file, brings it to the form of this release and closes it. Rejects where it cannot. Starts nothing else. The file
+   * is a copy that no other process has open, never the one of a running gateway: it has no lock to wait for.
+   */
   readonly upgrade: (path: string) => void | Promise<void>
 }
 

@@ -1,4 +1,4 @@
-import { svcError, type EngineClient, type EngineRequest, type WarmUpInput } from 'svc-gateway/plugin'
+import { svcError, wavFile, type EngineClient, type EngineRequest, type WarmUpInput } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { engineFailure } from './engine-failure.js'
 import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
@@ -39,28 +39,10 @@ function firstInference (npu: WarmUpInput['slot']['npu'], modelId: string | null
     body: Buffer.concat([
       Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="model"\r\n\r\n${ASR_MODEL}\r\n--${BOUNDARY}\r\n` +
         'Content-Disposition: form-data; name="file"; filename="silence.wav"\r\nContent-Type: audio/wav\r\n\r\n'),
-      silence(SAMPLE_RATE),
+      wavFile(Buffer.alloc(2 * SAMPLE_RATE), SAMPLE_RATE),
       Buffer.from(`\r\n--${BOUNDARY}--\r\n`)
     ])
   }
-}
-
-/** A WAV file of silence: mono, 16 bits. */
-function silence (samples: number): Buffer {
-  const file = Buffer.alloc(44 + samples * 2)
-  file.write('RIFF', 0)
-  file.writeUInt32LE(file.length - 8, 4)
-  file.write('WAVEfmt ', 8)
-  file.writeUInt32LE(16, 16)
-  file.writeUInt16LE(1, 20)
-  file.writeUInt16LE(1, 22)
-  file.writeUInt32LE(SAMPLE_RATE, 24)
-  file.writeUInt32LE(SAMPLE_RATE * 2, 28)
-  file.writeUInt16LE(2, 32)
-  file.writeUInt16LE(16, 34)
-  file.write('data', 36)
-  file.writeUInt32LE(samples * 2, 40)
-  return file
 }
 
 function jsonOf (body: string): unknown {

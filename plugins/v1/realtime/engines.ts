@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import {
-  svcError, type CallAnswer, type Clock, type DispatchService, type Otherwise, type PluginCall, type ProviderCatalog,
+  svcError, wavFile, type CallAnswer, type Clock, type DispatchService, type Otherwise, type PluginCall, type ProviderCatalog,
   type SlotService, type SvcError
 } from 'svc-gateway/plugin'
 import { speechDefaults } from '../audio/ref.js'
@@ -15,8 +15,8 @@ import { Resampler } from './resample.js'
 import type { AnswerNews } from './response.js'
 import type { Need } from './outcome.js'
 import type { Settings } from './settings.js'
-import { bytesOf, rateOf } from './sound-format.js'
-import { SpokenSound, wavOf } from './wav.js'
+import { bytesOf, littleEndian, rateOf } from './sound-format.js'
+import { SpokenSound } from './wav.js'
 
 const LONGEST_ANSWER_BYTES = 8 * 1024 * 1024
 const LONGEST_ERROR_TEXT = 500
@@ -86,7 +86,7 @@ export class Engines {
     const fields = { model: this.#engineName(model), response_format: 'json', ...language === null ? {} : { language }, ...prompt === null ? {} : { prompt } }
     const answer = await this.#call({
       surface: 'transcription', path: '/audio/transcriptions', model, contentType: `multipart/form-data; boundary=${boundary}`,
-      body: formOf(boundary, fields, wavOf(samples, HEARD_RATE))
+      body: formOf(boundary, fields, wavFile(littleEndian(samples), HEARD_RATE))
     }, signal)
     const told = parsed(await readAll(answer, LONGEST_ANSWER_BYTES))
     if (isObject(told) && typeof told.text === 'string') return told.text.trim()

@@ -1,29 +1,10 @@
 import { realtimeError } from './errors.js'
-import { int16, littleEndian } from './sound-format.js'
+import { int16 } from './sound-format.js'
 
 /** The rate of raw samples from an engine that does not tell it: what the speech API has. */
 const USUAL_RATE = 24_000
 const LONGEST_HEAD = 64 * 1024
 const RATES = { least: 4_000, most: 192_000 }
-
-/** A WAV file of mono samples of 16 bits. Pure. */
-export function wavOf (samples: Int16Array, rate: number): Buffer {
-  const data = littleEndian(samples)
-  const head = Buffer.alloc(44)
-  head.write('RIFF', 0)
-  head.writeUInt32LE(36 + data.length, 4)
-  head.write('WAVEfmt ', 8)
-  head.writeUInt32LE(16, 16)
-  head.writeUInt16LE(1, 20)
-  head.writeUInt16LE(1, 22)
-  head.writeUInt32LE(rate, 24)
-  head.writeUInt32LE(rate * 2, 28)
-  head.writeUInt16LE(2, 32)
-  head.writeUInt16LE(16, 34)
-  head.write('data', 36)
-  head.writeUInt32LE(data.length, 40)
-  return Buffer.concat([head, data])
-}
 
 /** Reads the sound of a speech engine piece by piece: a WAV file, of unknown length too, or raw samples. */
 export class SpokenSound {

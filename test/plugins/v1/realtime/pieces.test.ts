@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import t from 'tap'
+import { wavFile } from '../../../../kernel/contract/index.js'
 import fc from '../../../property.js'
 import { truncate } from '../../../../plugins/v1/realtime/conversation.js'
 import { HeardAudio } from '../../../../plugins/v1/realtime/heard-audio.js'
 import { resampled, Resampler } from '../../../../plugins/v1/realtime/resample.js'
 import { isSpoken, Sentences } from '../../../../plugins/v1/realtime/sentences.js'
 import { changedSettings, firstSettings } from '../../../../plugins/v1/realtime/settings.js'
-import { bytesOf, int16, samplesOf } from '../../../../plugins/v1/realtime/sound-format.js'
+import { bytesOf, int16, littleEndian, samplesOf } from '../../../../plugins/v1/realtime/sound-format.js'
 import { TurnDetector, type TurnChange } from '../../../../plugins/v1/realtime/turn-detector.js'
-import { SpokenSound, wavOf } from '../../../../plugins/v1/realtime/wav.js'
+import { SpokenSound } from '../../../../plugins/v1/realtime/wav.js'
 import { pcmOf, wavHead } from '../../providers/audio/sound.js'
 
 const RATE = 16_000
+
+const wavOf = (samples: Int16Array, rate: number): Buffer => wavFile(littleEndian(samples), rate)
 
 function tone (hz: number, seconds: number, rate: number, loudness = 8_000): Int16Array {
   const at = (i: number): number => Math.round(Math.sin(i * 2 * Math.PI * hz / rate) * loudness)
