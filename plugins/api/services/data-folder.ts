@@ -1,12 +1,23 @@
-import { readdir, rm, rmdir } from 'node:fs/promises'
+import { readdir, readlink, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shellText } from 'svc-gateway/plugin'
+import { servicesError } from './errors.js'
 
 /** What could not be removed, and why the first of it could not. */
 export interface Remains { readonly folder: string, readonly count: number, readonly first: Error }
 
+/** What a link leads to is an operator's, and may hold more than the data of a service. Throws `services.data_linked`. */
+export async function refuseLink (folder: string, { id, name }: { readonly id: string, readonly name: string }): Promise<void> {
+  const target = await readlink(folder).catch(() => null)
+  if (target === null) return
+  throw servicesError('services.data_linked', `the data of ${name} is behind a link, ${folder}, and what it leads to is not deleted: ` +
+    `uninstall ${name} without its data, or take the link away first with ${shellText(['rm', '--', folder])}`,
+  { details: { service: id, folder, target } })
+}
+
 /**
  * Removes a folder with all that is in it, and goes on over what cannot be removed: a container whose program is another user
- * leaves folders in which the gateway's may change nothing. Links are not followed. Null when nothing is left.
+ * leaves folders in which the gateway's may change nothing. Links in it are not followed. Null when nothing is left.
  * @param spared names in it that stay, and the folder with them
  */
 export async function removeFolder (path: string, spared: readonly string[] = []): Promise<Remains | null> {

@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { messageOf, shellText, type Clock, type DaemonService, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
-import { removeFolder, type Remains } from './data-folder.js'
+import { refuseLink, removeFolder, type Remains } from './data-folder.js'
 import { servicesError } from './errors.js'
 import type { KeptServices } from './kept.js'
 import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
@@ -103,8 +103,9 @@ export class ServiceInstaller {
       { details: { service: id, folder, left: remains.count, command } })
   }
 
-  async #removeProgram ({ id }: ServiceDescriptor, withData: boolean): Promise<Remains | null> {
-    const folder = folderOf(this.#deps, id)
+  async #removeProgram (service: ServiceDescriptor, withData: boolean): Promise<Remains | null> {
+    const folder = folderOf(this.#deps, service.id)
+    if (withData) await refuseLink(folder, service)
     await sweepEnvironments(folder, null)
     return withData ? await removeFolder(folder) : null
   }

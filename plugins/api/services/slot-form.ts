@@ -1,6 +1,6 @@
 import { messageOf, type ConfigService, type NamedSlotConfig, type ServiceDescriptor, type SlotService } from 'svc-gateway/plugin'
 import { join } from 'node:path'
-import { removeFolder, type Remains } from './data-folder.js'
+import { refuseLink, removeFolder, type Remains } from './data-folder.js'
 import { servicesError } from './errors.js'
 import { usualNames } from './world.js'
 
@@ -88,8 +88,10 @@ export async function takeSlot (deps: SlotFormDeps, service: ServiceDescriptor, 
     throw servicesError('services.not_made_here', `the data of ${service.name} is that of slot ${sharing.name} as well, which was not made by its installation: ` +
       'uninstall it without its data, or delete that slot first', { details: { service: service.id, slot: sharing.name } })
   }
+  const folder = data === null ? null : join(config.paths.state, data)
+  if (folder !== null) await refuseLink(folder, service)
   if (own !== undefined) await slots.delete(own.name)
-  return data !== null ? await removeFolder(join(config.paths.state, data)) : null
+  return folder !== null ? await removeFolder(folder) : null
 }
 
 function made ({ id, slot }: ServiceDescriptor): Readonly<Record<string, unknown>> {

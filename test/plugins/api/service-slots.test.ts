@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { definePlugin, defineService } from '../../../kernel/contract/index.js'
@@ -78,6 +78,15 @@ t.test('what runs as a slot is brought as one, whose file says so, and goes with
   t.match(await gateway.call('DELETE', '/services/painter/install?data=true'), { status: 409, json: { error: { code: 'services.not_made_here', message: /slot mine/ } } })
   await readFile(painted)
   t.ok(gateway.gateway.kernel().config.snapshot.slots.has('img'), 'data that another slot has as well stays, and all else with it')
+  await gateway.call('DELETE', '/slots/mine')
+  const [folder, elsewhere] = [dirname(painted), join(gateway.home, 'elsewhere')]
+  await rename(folder, elsewhere)
+  await symlink(elsewhere, folder)
+  const linked = await gateway.call('DELETE', '/services/painter/install?data=true')
+  t.match(linked, { status: 409, json: { error: { code: 'services.data_linked', message: /rm -- /, details: { target: elsewhere } } } })
+  await readFile(join(elsewhere, 'painted.png'))
+  t.ok(gateway.gateway.kernel().config.snapshot.slots.has('img'), 'what is behind a link stays, and all else with it')
+  await gateway.call('POST', '/slots', { name: 'mine', type: 'image' })
   t.equal((await gateway.call('DELETE', '/services/painter/install')).status, 204)
   await gateway.call('POST', '/services/painter/install', {})
   t.match(await gateway.installed(), { state: 'installed', message: /it is slot mine/ })
