@@ -7,6 +7,7 @@ import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import textRoutes from '../../../plugins/v1/text/index.js'
 import { fourHours, recorded } from '../../kernel/slots/replicas/recorded-loads.js'
 import { replay, type Replayed } from '../../kernel/slots/replicas/replay.js'
+import { reservePorts } from '../../ports.js'
 import { runClients } from '../clients.js'
 import type { Bar } from '../lists.js'
 import { percentile } from '../streams.js'
@@ -28,7 +29,8 @@ export interface ReplicaThroughput {
 /** Real child processes behind the gateway, each with 20 ms of work that it does alone. */
 export async function measureReplicas (home: string, rounds: number, seconds: number): Promise<ReplicaThroughput> {
   await mkdir(join(home, 'etc/svc/slots'), { recursive: true })
-  await writeFile(join(home, 'etc/svc/svc.toml'), '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n[server]\nlog_level = "error"\n')
+  const { toml: ports } = await reservePorts()
+  await writeFile(join(home, 'etc/svc/svc.toml'), `[slots]\nautostart = false\n${ports}[runtime]\ndriver = "process"\n[server]\nlog_level = "error"\n`)
   const slot = 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\nidle_timeout_s = 0\nworkers = 1\n'
   await writeFile(join(home, 'etc/svc/slots/one.toml'), slot)
   await writeFile(join(home, 'etc/svc/slots/four.toml'), `${slot}replicas = 4\n`)

@@ -3,12 +3,8 @@ import { join } from 'node:path'
 import OpenAI, { APIUserAbortError, toFile, type APIError, type Uploadable } from 'openai'
 import t from 'tap'
 import { chunk, decodePng, encodePng, type Picture } from '../../providers/imagegen/fake/png.js'
+import { formGateway } from './form-gateway.js'
 import { imageGateway } from '../../providers/imagegen/image-gateway.js'
-import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
-import images from '../../../../plugins/api/images/index.js'
-import library from '../../../../plugins/services/library/index.js'
-import imageRoutes from '../../../../plugins/v1/images/index.js'
-import { fakeUpstream, upstreamTable } from '../../../wire/fake-upstream.js'
 import { BOUNDARY, FORM_TYPE, formOf, type Part } from '../audio/form.js'
 
 interface Answer { readonly _svc: Readonly<Record<string, unknown>> }
@@ -146,25 +142,7 @@ t.test('the openai client changes images', async t => {
 })
 
 t.test('an upstream, and an engine that takes the form itself, get it as it came but for the model', async t => {
-  const upstream = await fakeUpstream(t, ['gpt-image-9'])
-  const answer = JSON.stringify({ created: 1, data: [{ b64_json: 'eA==' }] })
-  upstream.play({ headers: { 'content-type': 'application/json' }, chunks: [answer] })
-  const runtime = new FakeEngineRuntime({ onStart: ({ engine }) => engine.answer({ headers: { 'content-type': 'application/json' }, chunks: [answer] }) })
-  const gateway = await createTestGateway({
-    runtime,
-    plugins: [
-      createFakeProviderPlugin({ surfaces: { 'image-edit': { path: '/edit', streaming: true, body: 'multipart' } } }), imageRoutes, images, library
-    ],
-    files: {
-      'etc/svc/upstreams.toml': upstreamTable('up', upstream.url),
-      'etc/svc/slots/img.toml': 'type = "image"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "painter"\n',
-      'var/lib/svc/registry/registry.toml': '[models.painter]\npath = "/dev/null"\n'
-    }
-  })
-  t.teardown(async () => {
-    await gateway.close()
-    await runtime.destroy()
-  })
+  const { gateway, runtime, upstream, answer } = await formGateway(t)
   const form = (model: string): Buffer => formOf(['prompt', 'one\ntwo'], ['image[]', Buffer.from('any\r\n--bytes')], ['image[]', Buffer.from('two')], ['model', model], ['quality', 'high'])
   const post = (path: string, model: string): Promise<Response> =>
     gateway.fetch(path, { method: 'POST', headers: { 'content-type': FORM_TYPE }, body: form(model) })

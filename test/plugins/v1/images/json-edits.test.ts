@@ -1,12 +1,8 @@
 import t from 'tap'
 import { decodePng, encodePng, type Picture } from '../../providers/imagegen/fake/png.js'
+import { formGateway } from './form-gateway.js'
 import { imageGateway } from '../../providers/imagegen/image-gateway.js'
-import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import { formParts } from '../../../../kernel/contract/index.js'
-import images from '../../../../plugins/api/images/index.js'
-import library from '../../../../plugins/services/library/index.js'
-import imageRoutes from '../../../../plugins/v1/images/index.js'
-import { fakeUpstream, upstreamTable } from '../../../wire/fake-upstream.js'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const PATH = '/v1/images/edits'
@@ -85,25 +81,7 @@ t.test('an image is changed by a request in JSON', async t => {
 })
 
 t.test('an upstream gets the JSON as it came but for the model, and an engine that takes forms gets one', async t => {
-  const upstream = await fakeUpstream(t, ['gpt-image-9'])
-  const answer = JSON.stringify({ created: 1, data: [{ b64_json: 'eA==' }] })
-  upstream.play({ headers: JSON_TYPE, chunks: [answer] })
-  const runtime = new FakeEngineRuntime({ onStart: ({ engine }) => engine.answer({ headers: JSON_TYPE, chunks: [answer] }) })
-  const gateway = await createTestGateway({
-    runtime,
-    plugins: [
-      createFakeProviderPlugin({ surfaces: { 'image-edit': { path: '/edit', streaming: true, body: 'multipart' } } }), imageRoutes, images, library
-    ],
-    files: {
-      'etc/svc/upstreams.toml': upstreamTable('up', upstream.url),
-      'etc/svc/slots/img.toml': 'type = "image"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "painter"\n',
-      'var/lib/svc/registry/registry.toml': '[models.painter]\npath = "/dev/null"\n'
-    }
-  })
-  t.teardown(async () => {
-    await gateway.close()
-    await runtime.destroy()
-  })
+  const { gateway, runtime, upstream, answer } = await formGateway(t)
   const asked = {
     prompt: 'one\ntwo', quality: 'high', n: 2, user: 'é', images: [{ image_url: 'https://example.com/a.png' }, { file_id: 'file-1' }], mask: { file_id: 'file-2' }
   }

@@ -2,12 +2,10 @@ import type { AnswerPart, AnswerReader } from './answer-part.js'
 import { CallList } from './call-list.js'
 import { ChannelReader } from './channel-reader.js'
 import type { CallSyntax } from './call-syntax.js'
+import { HeldReader } from './held-reader.js'
 import { firstMark, openEnd } from './marks.js'
 import type { ToolFamily } from './tool-family.js'
 import type { ToolTypes } from './tool-types.js'
-
-/** Pieces are looked at in stretches of this length, so that a long one with many calls costs no more than its length. */
-const STRETCH = 64
 
 /** White space in what may be a call and has not turned out to be one. */
 const MOST_BLANK = 1024
@@ -51,64 +49,36 @@ const bareCalls: ReadonlyArray<readonly [pattern: RegExp, closing: string]> = [
 const mayBeBare = /^\s*(?:\[\s*)?(?:\{\s*(?:"\w*(?:"\s*(?::\s*(?:\[\s*)?)?)?)?)?$/
 
 /** Tells thoughts, text and calls apart while the answer is written; holds back only what may still be the start of something. */
-export class ChatReader implements AnswerReader {
+export class ChatReader extends HeldReader {
   readonly #tools: ReaderOptions['tools']
   #mode: 'may-think' | 'thought' | 'start' | 'text' | 'call'
-  #held = ''
   #syntax: CallSyntax | null = null
   /** What the call that is read was made of, as long as it may turn out to be none. */
   #raw: string | null = null
   /** White space at the end of it. */
   #blank = 0
   #calls = 0
-  #over = false
-  #parts: AnswerPart[] = []
   /** Line breaks around thoughts belong to neither. */
   #fresh = false
 
   constructor ({ thoughts, tools }: ReaderOptions) {
+    super()
     this.#tools = tools
     this.#mode = thoughts === 'open' ? 'thought' : thoughts === 'maybe' ? 'may-think' : 'start'
     this.#fresh = thoughts === 'open'
   }
 
-  get enough (): boolean {
-    return this.#over
-  }
-
-  push (text: string): AnswerPart[] {
-    for (let at = 0; at < text.length && !this.#over; at += STRETCH) this.#read(text.slice(at, at + STRETCH))
-    return this.#take()
-  }
-
   end (): AnswerPart[] {
-    const [held, mode] = [this.#held, this.#mode]
-    this.#held = ''
+    const [held, mode] = [this.held, this.#mode]
+    this.held = ''
     if (mode === 'thought') this.#tell({ kind: 'reasoning', text: held.replace(/\n+$/, '') })
     else if (mode === 'call') this.#tell({ kind: 'text', text: this.#raw ?? '' })
     else if (this.#calls === 0 || held.trim() !== '') this.#tell({ kind: 'text', text: held })
-    this.#over = true
-    return this.#take()
+    this.over = true
+    return this.take()
   }
 
-  #take (): AnswerPart[] {
-    const parts = this.#parts
-    this.#parts = []
-    return parts
-  }
-
-  #read (piece: string): void {
-    let text = this.#held + piece
-    this.#held = ''
-    while (text !== '' && !this.#over) {
-      const rest = this.#step(text)
-      if (rest === null) return
-      text = rest
-    }
-  }
-
-  /** What is left to read, or null when more has to come. */
-  #step (text: string): string | null {
+  protected step (text: string): string | null {
     switch (this.#mode) {
       case 'may-think': return this.#mayThink(text)
       case 'thought': return this.#thought(text)
@@ -121,7 +91,7 @@ export class ChatReader implements AnswerReader {
   #mayThink (text: string): string | null {
     const start = text.trimStart()
     if (start === '' || OPEN_THOUGHT.startsWith(start)) {
-      if (text.length <= MOST_HELD) return this.#hold(text)
+      if (text.length <= MOST_HELD) return this.hold(text)
     }
     this.#fresh = start.startsWith(OPEN_THOUGHT)
     this.#mode = this.#fresh ? 'thought' : 'start'
@@ -139,7 +109,7 @@ export class ChatReader implements AnswerReader {
       this.#fresh = false
       this.#tell({ kind: 'reasoning', text: told })
     }
-    if (mark === null) return this.#hold(this.#fresh ? text.slice(text.length - open) : kept + text.slice(text.length - open))
+    if (mark === null) return this.hold(this.#fresh ? text.slice(text.length - open) : kept + text.slice(text.length - open))
     this.#mode = 'start'
     this.#fresh = true
     return text.slice(mark.end)
@@ -153,7 +123,7 @@ export class ChatReader implements AnswerReader {
         const match = pattern.exec(shown)
         if (match !== null) return this.#begin(new CallList(this.#tools.names, closing), match[0], shown.slice(match[0].length))
       }
-      if (shown.length <= MOST_HELD && mayBeBare.test(shown)) return this.#hold(shown)
+      if (shown.length <= MOST_HELD && mayBeBare.test(shown)) return this.hold(shown)
     }
     this.#mode = 'text'
     return shown
@@ -170,7 +140,7 @@ export class ChatReader implements AnswerReader {
     // what stands between an answer's text and its calls, or between two calls, is not the client's
     const kept = /\s*$/.exec(before.slice(-MOST_HELD))![0]
     this.#tell({ kind: 'text', text: before.slice(0, before.length - kept.length) })
-    if (mark === null) return this.#hold(kept + text.slice(before.length))
+    if (mark === null) return this.hold(kept + text.slice(before.length))
     const word = text.slice(mark.start, mark.end)
     // a tag that has the name of the tool in it is read once more, as what it is
     const own = word.endsWith('=') || family.keepsMark === true ? '' : word
@@ -190,7 +160,7 @@ export class ChatReader implements AnswerReader {
     if (this.#blank + blank > MOST_BLANK) return this.#giveUp(text, MOST_BLANK - this.#blank)
     const calls = this.#calls
     const at = this.#syntax!.read(text, 0, part => this.#tell(part))
-    if (this.#calls > calls || this.#over) this.#raw = null
+    if (this.#calls > calls || this.over) this.#raw = null
     else if (this.#raw !== null) {
       this.#raw += text.slice(0, at)
       this.#blank = at === blank ? this.#blank + at : /\s*$/.exec(text.slice(0, at))![0].length
@@ -201,7 +171,7 @@ export class ChatReader implements AnswerReader {
     this.#syntax = null
     this.#raw = null
     if (raw !== null) this.#tell({ kind: 'text', text: raw })
-    else if (this.#tools?.parallel === false) this.#over = true
+    else if (this.#tools?.parallel === false) this.over = true
     return text.slice(at)
   }
 
@@ -214,25 +184,15 @@ export class ChatReader implements AnswerReader {
     return text.slice(at)
   }
 
-  #hold (text: string): null {
-    this.#held = text
-    return null
-  }
-
   #tell (part: AnswerPart): void {
-    if (this.#over) return
+    if (this.over) return
     if (part.kind === 'call') {
       if (this.#calls > 0 && this.#tools?.parallel === false) {
-        this.#over = true
+        this.over = true
         return
       }
       this.#calls++
-      this.#parts.push(part)
-      return
-    }
-    if (part.text === '') return
-    const last = this.#parts.at(-1)
-    if (last?.kind === part.kind) this.#parts[this.#parts.length - 1] = { kind: part.kind, text: last.text + part.text }
-    else this.#parts.push(part)
+    } else if (part.text === '') return
+    this.add(part)
   }
 }

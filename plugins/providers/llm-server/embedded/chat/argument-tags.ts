@@ -1,7 +1,6 @@
 import type { Tell } from './answer-part.js'
 import { LONGEST_NAME, pastSpace } from './call-syntax.js'
-import { HeldSyntax } from './held-syntax.js'
-import { TagValue } from './tag-value.js'
+import { TaggedArguments } from './tagged-arguments.js'
 import type { ToolTypes } from './tool-types.js'
 
 const [KEY, CLOSE_KEY, VALUE, CLOSE_VALUE, CLOSE] = ['<arg_key>', '</arg_key>', '<arg_value>', '</arg_value>', '</tool_call>'] as const
@@ -9,21 +8,16 @@ const value = { ends: [CLOSE_VALUE], afterBreak: false }
 const toolName = /^[\w.:/-]+$/
 
 /** The name of a tool, an `<arg_key>` and an `<arg_value>` as plain text for each argument, `</tool_call>`: GLM. */
-export class ArgumentTags extends HeldSyntax {
-  readonly #types: ToolTypes
+export class ArgumentTags extends TaggedArguments {
   #step: 'name' | 'between' | 'key' | 'gap' | 'value' = 'name'
-  #name = ''
-  #count = 0
-  #value = new TagValue('string', value)
 
   constructor (types: ToolTypes) {
-    super()
-    this.#types = types
+    super(types, value)
   }
 
   protected step (at: number, tell: Tell): number | null {
     switch (this.#step) {
-      case 'name': return this.#called(at, tell)
+      case 'name': return this.#tool(at, tell)
       case 'between': return this.#between(at, tell)
       case 'key': return this.#key(at, tell)
       case 'gap': return this.#gap(at, tell)
@@ -31,16 +25,15 @@ export class ArgumentTags extends HeldSyntax {
     }
   }
 
-  #called (from: number, tell: Tell): number | null {
+  #tool (from: number, tell: Tell): number | null {
     const at = pastSpace(this.held, from)
     const rest = this.held.slice(at, at + LONGEST_NAME + 1)
     const end = rest.search(/[\n<]/)
     if (end === -1) return rest.length > LONGEST_NAME ? this.stop(at, 'broken') : at > from ? at : null
     const name = rest.slice(0, end).trim()
     if (!toolName.test(name)) return this.stop(at, 'broken')
-    this.#name = name
     this.#step = 'between'
-    tell({ kind: 'call', name })
+    this.called(name, tell)
     return at + end
   }
 
@@ -48,7 +41,7 @@ export class ArgumentTags extends HeldSyntax {
     const found = this.#word(from, [KEY, CLOSE])
     if (found === null || typeof found === 'number') return found
     const { word, at } = found
-    if (word !== KEY) return this.#end(word === CLOSE ? at + CLOSE.length : at, tell)
+    if (word !== KEY) return this.finish(word === CLOSE ? at + CLOSE.length : at, tell)
     this.#step = 'key'
     return at + KEY.length
   }
@@ -56,11 +49,10 @@ export class ArgumentTags extends HeldSyntax {
   #key (from: number, tell: Tell): number | null {
     const rest = this.held.slice(from, from + LONGEST_NAME + CLOSE_KEY.length)
     const end = rest.indexOf(CLOSE_KEY)
-    if (end === -1) return rest.length === LONGEST_NAME + CLOSE_KEY.length ? this.#end(from, tell) : null
+    if (end === -1) return rest.length === LONGEST_NAME + CLOSE_KEY.length ? this.finish(from, tell) : null
     const key = rest.slice(0, end).trim()
     this.#step = 'gap'
-    this.#value = new TagValue(this.#types(this.#name, key), value)
-    tell({ kind: 'arguments', text: `${this.#count++ === 0 ? '{' : ', '}${JSON.stringify(key)}: ` })
+    this.argument(key, tell)
     return from + end + CLOSE_KEY.length
   }
 
@@ -72,11 +64,11 @@ export class ArgumentTags extends HeldSyntax {
       return found.at + VALUE.length
     }
     tell({ kind: 'arguments', text: 'null' })
-    return this.#end(found.at, tell)
+    return this.finish(found.at, tell)
   }
 
   #inValue (from: number, tell: Tell): number | null {
-    const read = this.#value.read(this.held, from, tell)
+    const read = this.readValue(from, tell)
     if (read === null || typeof read === 'number') return read
     this.#step = 'between'
     return read.end
@@ -89,10 +81,5 @@ export class ArgumentTags extends HeldSyntax {
     const word = words.find(one => rest.startsWith(one)) ?? null
     if (word !== null || !words.some(one => one.startsWith(rest))) return { word, at }
     return at > from ? at : null
-  }
-
-  #end (at: number, tell: Tell): null {
-    tell({ kind: 'arguments', text: this.#count === 0 ? '{}' : '}' })
-    return this.stop(at, 'done')
   }
 }

@@ -1,7 +1,7 @@
-import type { AnswerPart, AnswerReader } from './answer-part.js'
+import type { AnswerPart } from './answer-part.js'
+import { HeldReader } from './held-reader.js'
 import { firstMark, openEnd } from './marks.js'
 
-const STRETCH = 64
 /** Characters of the head of a message. */
 const LONGEST_HEAD = 512
 const [START, CHANNEL, MESSAGE] = ['<|start|>', '<|channel|>', '<|message|>'] as const
@@ -23,65 +23,43 @@ export interface ChannelOptions {
  * An answer in the messages of Harmony (gpt-oss): each has a head that names its channel and, for a call, its tool. One that
  * does not begin like that is text.
  */
-export class ChannelReader implements AnswerReader {
+export class ChannelReader extends HeldReader {
   readonly #options: ChannelOptions
   #mode: 'start' | 'head' | 'body' = 'start'
-  #held = ''
   #kind: 'text' | 'reasoning' | 'arguments' = 'text'
   /** Kinds of which something has been told: another message of one stands apart. */
   readonly #told = new Set<string>()
   #isFresh = true
   #calls = 0
-  #over = false
-  #parts: AnswerPart[] = []
 
   constructor (options: ChannelOptions) {
+    super()
     this.#options = options
   }
 
-  get enough (): boolean { return this.#over }
-
-  push (text: string): AnswerPart[] {
-    for (let at = 0; at < text.length && !this.#over; at += STRETCH) this.#read(text.slice(at, at + STRETCH))
-    return this.#take()
-  }
-
   end (): AnswerPart[] {
-    const held = this.#held
-    this.#held = ''
-    if (!this.#over) {
+    const held = this.held
+    this.held = ''
+    if (!this.over) {
       // of a head that is cut off nothing is the client's
       if (this.#mode === 'start' || (this.#mode === 'body' && held !== '')) this.#say(held)
       if (this.#mode === 'body') this.#close()
     }
-    this.#over = true
-    return this.#take()
+    this.over = true
+    return this.take()
   }
 
-  #take (): AnswerPart[] {
-    const parts = this.#parts
-    this.#parts = []
-    return parts
-  }
-
-  #read (piece: string): void {
-    let text: string | null = this.#held + piece
-    this.#held = ''
-    while (text !== null && text !== '' && !this.#over) text = this.#step(text)
-  }
-
-  /** What is left to read, or null when more has to come. */
-  #step (text: string): string | null {
+  protected step (text: string): string | null {
     if (this.#mode === 'body') return this.#body(text)
     if (this.#mode === 'head') return this.#head(text)
-    if (heads.some(word => word.startsWith(text))) return this.#hold(text)
+    if (heads.some(word => word.startsWith(text))) return this.hold(text)
     this.#mode = heads.some(word => text.startsWith(word)) ? 'head' : 'body'
     return text
   }
 
   #head (text: string): string | null {
     const end = text.indexOf(MESSAGE)
-    if (end === -1 && text.length < LONGEST_HEAD + MESSAGE.length) return this.#hold(text)
+    if (end === -1 && text.length < LONGEST_HEAD + MESSAGE.length) return this.hold(text)
     this.#mode = 'body'
     this.#isFresh = true
     this.#kind = 'text'
@@ -103,10 +81,10 @@ export class ChannelReader implements AnswerReader {
       return
     }
     this.#kind = 'arguments'
-    if (this.#calls > 0 && !tools.parallel) this.#over = true
+    if (this.#calls > 0 && !tools.parallel) this.over = true
     else {
       this.#calls++
-      this.#parts.push({ kind: 'call', name: recipient })
+      this.add({ kind: 'call', name: recipient })
     }
   }
 
@@ -114,7 +92,7 @@ export class ChannelReader implements AnswerReader {
     const mark = firstMark(text, ends)
     const open = mark === null ? openEnd(text, ends) : 0
     this.#say(text.slice(0, mark?.start ?? text.length - open))
-    if (mark === null) return this.#hold(text.slice(text.length - open))
+    if (mark === null) return this.hold(text.slice(text.length - open))
     this.#close()
     this.#mode = 'head'
     const word = text.slice(mark.start, mark.end)
@@ -124,12 +102,7 @@ export class ChannelReader implements AnswerReader {
   #close (): void {
     if (this.#kind !== 'arguments') return
     if (this.#isFresh) this.#say('{}')
-    if (this.#options.tools?.parallel === false) this.#over = true
-  }
-
-  #hold (text: string): null {
-    this.#held = text
-    return null
+    if (this.#options.tools?.parallel === false) this.over = true
   }
 
   #say (text: string): void {
@@ -138,9 +111,6 @@ export class ChannelReader implements AnswerReader {
     const isApart = this.#isFresh && kind !== 'arguments' && this.#told.has(kind)
     this.#isFresh = false
     this.#told.add(kind)
-    const said = isApart ? `\n\n${text}` : text
-    const last = this.#parts.at(-1)
-    if (last?.kind === kind) this.#parts[this.#parts.length - 1] = { kind, text: last.text + said }
-    else this.#parts.push({ kind, text: said })
+    this.add({ kind, text: isApart ? `\n\n${text}` : text })
   }
 }

@@ -1,7 +1,6 @@
 import type { Tell } from './answer-part.js'
 import { LONGEST_NAME, pastSpace } from './call-syntax.js'
-import { HeldSyntax } from './held-syntax.js'
-import { TagValue } from './tag-value.js'
+import { TaggedArguments } from './tagged-arguments.js'
 import type { ToolTypes } from './tool-types.js'
 
 const [OPEN, PARAMETER, CLOSE, CLOSE_VALUE] = ['<function=', '<parameter=', '</function>', '</parameter>'] as const
@@ -9,16 +8,11 @@ const [OPEN, PARAMETER, CLOSE, CLOSE_VALUE] = ['<function=', '<parameter=', '</f
 const value = { ends: [CLOSE_VALUE, `\n${CLOSE_VALUE}`, `\n${PARAMETER}`, `\n${CLOSE}`], afterBreak: true }
 
 /** `<function=name>`, a `<parameter=key>` for each argument with its value as plain text, `</function>`. */
-export class FunctionTags extends HeldSyntax {
-  readonly #types: ToolTypes
+export class FunctionTags extends TaggedArguments {
   #step: 'open' | 'between' | 'value' = 'open'
-  #name = ''
-  #count = 0
-  #value = new TagValue('string', value)
 
   constructor (types: ToolTypes) {
-    super()
-    this.#types = types
+    super(types, value)
   }
 
   protected step (at: number, tell: Tell): number | null {
@@ -39,19 +33,17 @@ export class FunctionTags extends HeldSyntax {
     if (end === -1) return rest.length > LONGEST_NAME ? this.#end(at, tell) : null
     const name = rest.slice(tag.length, end).trim()
     if (tag === OPEN) {
-      this.#name = name
       this.#step = 'between'
-      tell({ kind: 'call', name })
+      this.called(name, tell)
     } else {
       this.#step = 'value'
-      this.#value = new TagValue(this.#types(this.#name, name), value)
-      tell({ kind: 'arguments', text: `${this.#count++ === 0 ? '{' : ', '}${JSON.stringify(name)}: ` })
+      this.argument(name, tell)
     }
     return at + end + 1
   }
 
   #inValue (from: number, tell: Tell): number | null {
-    const read = this.#value.read(this.held, from, tell)
+    const read = this.readValue(from, tell)
     if (read === null || typeof read === 'number') return read
     this.#step = 'between'
     // a tag that was forgotten ends the value, and is read again as what it is
@@ -59,8 +51,6 @@ export class FunctionTags extends HeldSyntax {
   }
 
   #end (at: number, tell: Tell): null {
-    if (this.#step === 'open') return this.stop(at, 'broken')
-    tell({ kind: 'arguments', text: this.#count === 0 ? '{}' : '}' })
-    return this.stop(at, 'done')
+    return this.#step === 'open' ? this.stop(at, 'broken') : this.finish(at, tell)
   }
 }
