@@ -10,18 +10,14 @@ import type { RecallRequest } from './request.js'
 
 type WireObject = Readonly<Record<string, unknown>>
 
-/** `RecallResponse` of the wire: what fits into the budget of tokens, and what was to be included with it. */
-export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): WireObject {
+/** `RecallResponse` of the wire, as JSON: what fits into the budget of tokens, and what was to be included with it. */
+export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): string {
   const { results, candidates, steps, timings } = recalled
   const rows = results.map(({ row }) => row)
   const sources = sourcesOf(store, rows)
   const { chunks, source_facts: facts } = request.include ?? { chunks: null, source_facts: null }
   const entities = request.include === null ? { max_tokens: 500 } : request.include.entities
-  return {
-    results: results.map(({ row, scores, final }) => ({
-      ...factOf(bank.bank_id, row, sources.get(row.seq) ?? null), entities: namesIn(row.entities),
-      scores: { final, reranker: scores.reranker, semantic: scores.semantic, keyword: scores.keyword }
-    })),
+  const others: WireObject = {
     trace: request.trace !== true ? null : {
       query: request.query, budget: request.budget, steps, timings_ms: timings,
       candidates, returned: results.length
@@ -31,23 +27,50 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
     ...facts === null ? { source_facts: null, source_facts_truncated: null }
       : sourceFacts(store, bank.bank_id, rows, facts.max_tokens)
   }
+  const found = results.map(({ row, scores: { reranker, semantic, keyword }, final }) => {
+    const ids = sources.get(row.seq)
+    return `${shownOf(bank.bank_id, row)},"source_fact_ids":${ids === undefined ? 'null' : JSON.stringify(ids)},` +
+      `"scores":{"final":${digits(final)},"reranker":${digits(reranker)},"semantic":${digits(semantic)},"keyword":${digits(keyword)}},"attachments":null}`
+  })
+  return `{"results":[${found.join(',')}],${JSON.stringify(others).slice(1)}`
 }
 
-function factOf (bankId: string, row: RecalledRow, sources: readonly string[] | null) {
+/** A score with six decimals, which is all that it means. To write all that a number has takes longer than to find it. Pure. */
+function digits (score: number | null): string {
+  if (score === null || !(score >= 0 && score < 0.9999995)) return JSON.stringify(score)
+  return `0.${String(1_000_000 + Math.round(score * 1_000_000)).slice(1)}`
+}
+
+const shown = new WeakMap<RecalledRow, { readonly bankId: string, readonly text: string }>()
+
+/** What every answer says of a memory, as the beginning of its JSON. Rows are held from recall to recall, and this with them. */
+function shownOf (bankId: string, row: RecalledRow): string {
+  const known = shown.get(row)
+  if (known?.bankId === bankId) return known.text
+  const text = JSON.stringify({ ...memoryOf(bankId, row), entities: namesIn(row.entities) }).slice(0, -1)
+  shown.set(row, { bankId, text })
+  return text
+}
+
+function factOf (bankId: string, row: RecalledRow): WireObject {
+  return { ...memoryOf(bankId, row), source_fact_ids: null, scores: null, attachments: null }
+}
+
+function memoryOf (bankId: string, row: RecalledRow) {
   return {
     id: row.id, text: row.text, type: row.fact_type, entities: null as readonly string[] | null, context: row.context ?? '',
     occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
     mentioned_at: wireTime(row.mentioned_at),
     document_id: row.document_id, metadata: row.metadata === '{}' ? {} : JSON.parse(row.metadata) as Record<string, string>,
-    chunk_id: chunkId(bankId, row.document_id, row.chunk_index), tags: namesIn(row.tags), source_fact_ids: sources,
-    scores: null as unknown, attachments: null
+    chunk_id: chunkId(bankId, row.document_id, row.chunk_index), tags: namesIn(row.tags)
   }
 }
 
 function entitiesOf (store: Store, bank: BankRow, rows: readonly RecalledRow[], limit: number): WireObject {
-  const found = store.all<{ id: string, name: string }>(
+  const named = rows.filter(({ entities }) => entities !== '[]').map(({ seq }) => seq)
+  const found = named.length === 0 ? [] : store.all<{ id: string, name: string }>(
     `SELECT DISTINCT e.id AS id, e.name AS name FROM json_each(?) AS wanted JOIN memory_entities me ON me.memory = wanted.value
-     JOIN entities e ON e.seq = me.entity WHERE e.bank = ?`, [JSON.stringify(rows.map(({ seq }) => seq)), bank.seq])
+     JOIN entities e ON e.seq = me.entity WHERE e.bank = ?`, [JSON.stringify(named), bank.seq])
   let sum = 0
   const fitting = found.filter(({ name }) => (sum += tokensOf(name)) <= limit)
   return Object.fromEntries(fitting.map(({ id, name }) => [name, { entity_id: id, canonical_name: name, observations: [] }]))
@@ -78,7 +101,7 @@ function sourceFacts (store: Store, bankId: string, rows: readonly RecalledRow[]
   let sum = 0
   const fitting = found.filter(({ text }) => limit < 0 || (sum += tokensOf(text)) <= limit)
   return {
-    source_facts: Object.fromEntries(fitting.map(row => [row.id, factOf(bankId, row, null)])),
+    source_facts: Object.fromEntries(fitting.map(row => [row.id, factOf(bankId, row)])),
     source_facts_truncated: fitting.length < found.length
   }
 }

@@ -15,6 +15,9 @@ export class BankVectors {
   #count = 0
   /** Null in a large bank. A memory that has none here has zeros. */
   #vectors: Vector | null
+  /** 1 for those that the database had after so many changes. */
+  #confirmed = new Uint8Array(FIRST_ROWS)
+  #changes = -1
 
   constructor (model: number, dimensions: number) {
     this.model = model
@@ -27,7 +30,7 @@ export class BankVectors {
   get count (): number { return this.#count }
 
   get bytes (): number {
-    return this.#codes.byteLength + this.#memories.byteLength + (this.#vectors?.byteLength ?? 0)
+    return this.#codes.byteLength + this.#memories.byteLength + this.#confirmed.byteLength + (this.#vectors?.byteLength ?? 0)
   }
 
   /** Whether the vectors themselves are held. */
@@ -98,6 +101,19 @@ export class BankVectors {
 
   memoryAt (position: number): number { return this.#memories[position]! }
 
+  /** Those of these positions that are not known to be in the database after so many changes. */
+  unconfirmed (positions: readonly number[], changes: number): readonly number[] {
+    if (this.#changes !== changes) this.#confirmed.fill(0)
+    this.#changes = changes
+    return positions.filter(position => this.#confirmed[position] === 0)
+  }
+
+  isConfirmed (position: number): boolean { return this.#confirmed[position] === 1 }
+
+  confirm (position: number): void {
+    this.#confirmed[position] = 1
+  }
+
   /** Cosines of the angles between the query and the vectors that are held at these positions. */
   cosines (positions: readonly number[], query: Vector): Float64Array {
     const vectors = this.#vectors!
@@ -125,11 +141,13 @@ export class BankVectors {
 
   #grow (): void {
     const rows = this.#memories.length * 2
-    const [codes, memories] = [new Uint32Array(rows * this.#words), new Uint32Array(rows)]
+    const [codes, memories, confirmed] = [new Uint32Array(rows * this.#words), new Uint32Array(rows), new Uint8Array(rows)]
     codes.set(this.#codes)
     memories.set(this.#memories)
+    confirmed.set(this.#confirmed)
     this.#codes = codes
     this.#memories = memories
+    this.#confirmed = confirmed
     if (this.#vectors === null) return
     if (!isFew(rows, this.dimensions)) return this.letGo()
     const vectors = new Float32Array(rows * this.dimensions)

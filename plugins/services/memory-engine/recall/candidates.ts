@@ -1,29 +1,25 @@
-import type { FactType } from '../store/memory-table.js'
+import type { Core } from '../core.js'
 import type { Store } from '../store/store.js'
-import { recalledRows, type RecalledRow } from './recalled-row.js'
-import { tokensIn } from './tokens.js'
-
-/** What the order needs of a candidate that is still valid. */
-export interface Known {
-  readonly mentionedAt: number | null
-  readonly type: FactType
-  readonly tokens: number
-}
+import { heldMemoriesOf, type HeldMemories, type Known } from './held-memories.js'
+import type { RecalledRow } from './recalled-row.js'
 
 /**
- * What one recall reads of its candidates, each once. What was read before anything changed in the database is read again, so
- * that a recall tells nothing of a memory that was deleted while a model was waited for.
+ * What one recall reads of its candidates, each once. What was read before a memory changed is read again, so that a recall
+ * tells nothing of one that was deleted while a model was waited for.
  */
 export class Candidates {
   readonly #store: Store
+  readonly #held: HeldMemories
   readonly #known = new Map<number, Known>()
   readonly #rows = new Map<number, RecalledRow>()
   /** Those that were looked for, valid or not. */
   readonly #looked = new Set<number>()
-  #writes = -1
+  #changes = -1
 
-  constructor (store: Store) {
-    this.#store = store
+  constructor (core: Core) {
+    this.#store = core.store
+    this.#held = heldMemoriesOf(core)
+    this.#store.lookForOthers()
   }
 
   /** Reads those of the first ones that an answer of so many tokens has room for, while something else is waited for. */
@@ -38,10 +34,7 @@ export class Candidates {
     this.#refresh()
     const missing = [...memories].filter(seq => !this.#looked.has(seq))
     for (const seq of missing) this.#looked.add(seq)
-    const rows = missing.length === 0 ? [] : this.#store.lists<[number, number | null, FactType, number]>(
-      'm.seq, m.mentioned_at, m.fact_type, length(m.text)',
-      `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(missing)])
-    for (const [seq, mentionedAt, type, length] of rows) this.#known.set(seq, { mentionedAt, type, tokens: tokensIn(length) })
+    if (missing.length > 0) for (const [seq, known] of this.#held.known(missing)) this.#known.set(seq, known)
     return this.#known
   }
 
@@ -49,13 +42,14 @@ export class Candidates {
   rows (memories: readonly number[]): ReadonlyMap<number, RecalledRow> {
     this.#refresh()
     const missing = memories.filter(seq => !this.#rows.has(seq))
-    if (missing.length > 0) for (const [seq, row] of recalledRows(this.#store, missing)) this.#rows.set(seq, row)
+    if (missing.length > 0) for (const [seq, row] of this.#held.rows(missing)) this.#rows.set(seq, row)
     return this.#rows
   }
 
   #refresh (): void {
-    if (this.#writes === this.#store.writes) return
-    this.#writes = this.#store.writes
+    const { changes } = this.#store
+    if (this.#changes === changes) return
+    this.#changes = changes
     this.#looked.clear()
     this.#known.clear()
     this.#rows.clear()

@@ -3,9 +3,10 @@ import { groupsCondition, joined, tagCondition, type Condition } from '../memori
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
 import { addRecency, addRerank, certainty, expand, fuse, NO_AGREEMENT, ordered, type Agreement, type Scored } from './fuse.js'
-import { Candidates, fittingCount, type Known } from './candidates.js'
+import { Candidates, fittingCount } from './candidates.js'
+import type { Known } from './held-memories.js'
 import { embedIdentity, rerank } from './model-calls.js'
-import { neighboursOf } from './neighbours.js'
+import { NeighbourReader } from './neighbours.js'
 import { PATIENCE, patiently } from './patience.js'
 import { NO_VECTORS, queryVector } from './query-vector.js'
 import type { RecalledRow } from './recalled-row.js'
@@ -53,15 +54,20 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   asked.catch(() => {})
   const textOff = config.enable_text_search === false ? 'the bank has it switched off' : null
   const byText = await timed('text', () => textOff !== null ? [] : searchText(store, bank.seq, request.query, wanted, condition))
-  const candidates = new Candidates(store)
-  await timed('ahead', () => candidates.readAhead(byText.map(({ seq }) => seq), request.max_tokens))
+  const candidates = new Candidates(core)
+  const neighbours = config.enable_graph_retrieval === false ? null : new NeighbourReader(store, condition)
+  await timed('ahead', () => {
+    const memories = byText.map(({ seq }) => seq)
+    candidates.readAhead(memories, request.max_tokens)
+    neighbours?.readAhead(memories.slice(0, EXPANDED))
+  })
   const query = await asked
   const byVector = await timed('vectors', () =>
     query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
   const scored = fuse(byText, byVector)
-  if (config.enable_graph_retrieval !== false) {
+  if (neighbours !== null) {
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
-    await timed('neighbours', () => expand(scored, neighboursOf(store, first, condition)))
+    await timed('neighbours', () => expand(scored, neighbours.of(first)))
   }
   addRecency(scored, await timed('known', () => validOf(candidates, scored)), request.at)
   const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'

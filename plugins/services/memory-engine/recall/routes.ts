@@ -1,5 +1,5 @@
 import { needBank } from '../store/bank-table.js'
-import { BANK, json, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
+import { BANK, jsonText, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
 import { recallAnswer } from './answer.js'
 import { recall } from './recall.js'
 import { readRecall } from './request.js'
@@ -13,5 +13,5 @@ async function answerRecall ({ core, params, body, headers, signal, ignored }: W
   const { vectors, rerank } = recalled.steps
   // beyond the wire: says when it ran on text alone
   const used = ['text', ...vectors === null ? ['vectors'] : [], ...rerank === null ? ['rerank'] : []].join('+')
-  return json(recallAnswer(core, bank, request, recalled), 200, { 'x-svc-recall': used })
+  return jsonText(recallAnswer(core, bank, request, recalled), 200, { 'x-svc-recall': used })
 }

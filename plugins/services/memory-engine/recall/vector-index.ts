@@ -66,15 +66,23 @@ export class VectorIndex {
   /** By vectors that are held: the database is asked for the best alone. */
   #held (loaded: BankVectors, nearest: readonly number[], query: Vector, wanted: number): Compared {
     const cosines = loaded.cosines(nearest, query)
-    const compared = nearest.map((position, i) => ({ seq: loaded.memoryAt(position), score: cosines[i]! })).sort(best)
+    const compared = nearest.map((position, i) => ({ position, seq: loaded.memoryAt(position), score: cosines[i]! })).sort(best)
     const found: Found[] = []
     let asked = 0
     for (; asked < compared.length && found.length < wanted; asked += wanted) {
       const page = compared.slice(asked, asked + wanted)
-      const there = withVectors(this.#store, loaded.model, page.map(({ seq }) => seq))
-      for (const each of page) if (there.has(each.seq)) found.push(each)
+      this.#confirm(loaded, page.map(({ position }) => position))
+      for (const each of page) if (loaded.isConfirmed(each.position)) found.push(each)
     }
     return { found, asked: Math.min(asked, compared.length) }
+  }
+
+  /** Asks the database for those of which it has not told since a memory changed. */
+  #confirm (loaded: BankVectors, positions: readonly number[]): void {
+    const unknown = loaded.unconfirmed(positions, this.#store.changes)
+    if (unknown.length === 0) return
+    const there = withVectors(this.#store, loaded.model, unknown.map(position => loaded.memoryAt(position)))
+    for (const position of unknown) if (there.has(loaded.memoryAt(position))) loaded.confirm(position)
   }
 
   #read (loaded: BankVectors, nearest: readonly number[], query: Vector): Compared {

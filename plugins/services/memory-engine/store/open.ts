@@ -1,5 +1,6 @@
 import Driver from 'libsql'
 import { openSqlFileWith } from 'svc-gateway/plugin'
+import { countChanges } from './changes.js'
 import { migrations } from './migrations/index.js'
 import { migrate } from './migrations/migrate.js'
 import { Store } from './store.js'
@@ -20,6 +21,9 @@ export function openStore (path: string): Store {
       // vectors are read from all over the file: a part of it is mapped, which is the system's to take back
       `mmap_size = ${MAPPED_BYTES}`
     ],
-    form: store => migrate(store, migrations)
+    form: store => {
+      migrate(store, migrations)
+      countChanges(store)
+    }
   })
 }

@@ -56,10 +56,12 @@ export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] 
 }
 
 /** An engine in the thread of the test, which can count what it asks its database: statements, rows, and the most rows of one. */
-export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number, readonly rows: () => number, readonly most: () => number } {
+export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number, readonly rows: () => number, readonly most: () => number, readonly lists: () => number } {
   const ends = new AbortController()
   const store = openStore(join(folder, 'memory', 'memory.db'))
-  let [count, rows, most] = [0, 0, 0]
+  let [count, rows, most, lists] = [0, 0, 0, 0]
+  const readLists = store.lists.bind(store) as (...args: unknown[]) => unknown
+  Object.assign(store, { lists: (...args: unknown[]) => (lists++, readLists(...args)) })
   for (const name of ['all', 'run'] as const) {
     const own = store[name].bind(store) as (...args: unknown[]) => unknown
     Object.assign(store, {
@@ -91,5 +93,5 @@ export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'>
       return { ...answer, body: Buffer.isBuffer(answer.body) ? answer.body : Readable.from(answer.body) }
     }
   }
-  return { engine, call: callsOf(engine), statements: () => count, rows: () => rows, most: () => most }
+  return { engine, call: callsOf(engine), statements: () => count, rows: () => rows, most: () => most, lists: () => lists }
 }
