@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
+import { EmbedAhead } from './embed-ahead.js'
 import type { Abilities, Errand, ErrandAnswer, FromEngine, ToEngine } from './messages.js'
 
 export interface EmbeddedOptions {
@@ -33,6 +34,7 @@ interface Thread {
   /** Bodies of answers that come piece by piece. */
   readonly bodies: Map<number, Readable>
   readonly errands: Map<number, AbortController>
+  readonly ahead: EmbedAhead
   readonly opened: Promise<void>
   readonly ended: Promise<void>
 }
@@ -63,8 +65,10 @@ export class EmbeddedEngine implements MemoryEngine {
     }
     const id = ++this.#count
     return new Promise((resolve, reject) => {
+      let takeBack: (() => void) | null = null
       const giveUp = (reason: Error): void => {
         if (!settled(thread, id)) return
+        takeBack?.()
         send(thread, { kind: 'abort', id })
         // what still comes is not read
         if (request.body !== null && !Buffer.isBuffer(request.body)) request.body.destroy()
@@ -72,12 +76,19 @@ export class EmbeddedEngine implements MemoryEngine {
       }
       const leave = (): void => giveUp(signal.reason as Error)
       signal.addEventListener('abort', leave, { once: true })
+      const over = (): void => {
+        signal.removeEventListener('abort', leave)
+        takeBack?.()
+      }
       thread.pending.set(id, {
         signal,
-        resolve: answer => { signal.removeEventListener('abort', leave); resolve(answer) },
-        reject: error => { signal.removeEventListener('abort', leave); reject(error) }
+        resolve: answer => { over(); resolve(answer) },
+        reject: error => { over(); reject(error) }
       })
       hand(thread, id, request).catch(giveUp)
+      takeBack = thread.ahead.begin(request)
+      // it may have been left meanwhile
+      if (!thread.pending.has(id)) takeBack?.()
     })
   }
 
@@ -101,7 +112,9 @@ export class EmbeddedEngine implements MemoryEngine {
 
   /** What serves the steps that need a model may have changed. */
   abilitiesChanged (): void {
-    if (this.#thread !== null) send(this.#thread, { kind: 'abilities', abilities: this.#options.abilities() })
+    if (this.#thread === null) return
+    this.#thread.ahead.forget()
+    send(this.#thread, { kind: 'abilities', abilities: this.#options.abilities() })
   }
 
   async close (): Promise<void> {
@@ -125,7 +138,8 @@ export class EmbeddedEngine implements MemoryEngine {
     gate.promise.catch(() => {})
     const ended = deferred<void>()
     const thread: Thread = {
-      worker, pending: new Map(), bodies: new Map(), errands: new Map(), opened: gate.promise, ended: ended.promise
+      worker, pending: new Map(), bodies: new Map(), errands: new Map(), ahead: new EmbedAhead(this.#options.run),
+      opened: gate.promise, ended: ended.promise
     }
     const over = (error: Error): void => {
       if (this.#thread === thread) this.#thread = null
@@ -178,7 +192,7 @@ export class EmbeddedEngine implements MemoryEngine {
     const control = new AbortController()
     thread.errands.set(id, control)
     try {
-      const answer = await this.#options.run(errand, control.signal)
+      const answer = await thread.ahead.run(errand, control)
       // the bytes are read into a memory of their own, unless they are few
       const { body: { buffer, byteLength } } = answer
       send(thread, { kind: 'errand-done', id, answer }, buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [])
