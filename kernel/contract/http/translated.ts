@@ -60,9 +60,11 @@ async function* pulled (body: AsyncIterable<Buffer>, translator: ChunkTranslator
   if (last !== null) yield last
 }
 
-class TranslatingGiver implements ChunkGiver {
+/** One object for both sides: with one for each, what a stream needs at each chunk is spread over more of the memory. */
+class TranslatingGiver implements ChunkGiver, ChunkReader {
   readonly #source: ChunkGiver
   readonly #translator: ChunkTranslator
+  #reader: ChunkReader | null = null
   #isOver = false
 
   constructor (source: ChunkGiver, translator: ChunkTranslator) {
@@ -71,11 +73,8 @@ class TranslatingGiver implements ChunkGiver {
   }
 
   give (reader: ChunkReader): void {
-    this.#source.give({
-      data: bytes => this.#data(bytes, reader),
-      end: () => this.#end(reader),
-      fail: error => this.#fail(error, reader)
-    })
+    this.#reader = reader
+    this.#source.give(this)
   }
 
   resume (): void {
@@ -87,38 +86,38 @@ class TranslatingGiver implements ChunkGiver {
     this.#source.leave()
   }
 
-  #data (bytes: Buffer, reader: ChunkReader): boolean {
+  data (bytes: Buffer): boolean {
     if (this.#isOver) return true
     let chunk: Buffer | null
     try {
       chunk = this.#translator.chunk(bytes)
     } catch (error) {
-      this.#fail(error, reader)
+      this.fail(error)
       this.#source.leave()
       return true
     }
-    return chunk === null || reader.data(chunk)
+    return chunk === null || this.#reader!.data(chunk)
   }
 
-  #end (reader: ChunkReader): void {
+  end (): void {
     if (this.#isOver) return
     let last: Buffer | null
     try {
       last = this.#translator.end()
     } catch (error) {
-      return this.#fail(error, reader)
+      return this.fail(error)
     }
     this.#isOver = true
-    if (last !== null) reader.data(last)
-    reader.end()
+    if (last !== null) this.#reader!.data(last)
+    this.#reader!.end()
   }
 
-  #fail (error: unknown, reader: ChunkReader): void {
+  fail (error: unknown): void {
     if (this.#isOver) return
     this.#isOver = true
     const { last, isTold } = this.#translator.failed(error)
-    if (last !== null) reader.data(last)
-    if (isTold) reader.end()
-    else reader.fail(error)
+    if (last !== null) this.#reader!.data(last)
+    if (isTold) this.#reader!.end()
+    else this.#reader!.fail(error)
   }
 }

@@ -1,4 +1,4 @@
-import { giverOf, type AdaptedAnswer, type ChunkGiver, type SvcError } from '../../contract/index.js'
+import { giverOf, type AdaptedAnswer, type ChunkGiver, type ChunkReader, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from './answer-sink.js'
 
 /**
@@ -21,7 +21,7 @@ export function runProduced (
       giver.leave()
       resolve()
     }
-    giver.give({ data: chunk => sink.data(chunk), end: resolve, fail: reject })
+    giver.give(new SinkReader(sink, resolve, reject))
   })
   const run = async (): Promise<void> => {
     const answer = await work(controller.signal)
@@ -46,5 +46,21 @@ export function runProduced (
     controller.abort(reason)
     leave()
     wake()
+  }
+}
+
+class SinkReader implements ChunkReader {
+  readonly #sink: AnswerSink
+  readonly end: () => void
+  readonly fail: (error: unknown) => void
+
+  constructor (sink: AnswerSink, end: () => void, fail: (error: unknown) => void) {
+    this.#sink = sink
+    this.end = end
+    this.fail = fail
+  }
+
+  data (chunk: Buffer): boolean {
+    return this.#sink.data(chunk)
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isObject, WholeCalls, type AnswerWriter, type ChatEnd, type ChatUsage, type Json } from '../../v1/over-chat/ref.js'
+import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type ChatUsage, type Json } from '../../v1/over-chat/ref.js'
 
 /** How an answer goes out: one object, events of a stream, or one list that comes bit by bit. */
 export type AnswerShape = 'whole' | 'events' | 'list'
@@ -12,7 +12,7 @@ export class GeminiAnswer implements AnswerWriter {
   readonly #shape: AnswerShape
   readonly #showsThoughts: boolean
   readonly #id = randomUUID().replaceAll('-', '')
-  #out = ''
+  readonly #out = new Outbox()
   #begun = false
   #text = ''
   #thought = ''
@@ -55,13 +55,11 @@ export class GeminiAnswer implements AnswerWriter {
     if (this.#shape === 'whole') return
     const calls = this.#callParts()
     this.#piece({ candidates: [{ content: contentOf(calls.length > 0 ? calls : [{ text: '' }]), ...this.#ending() }], ...this.#usage() })
-    if (this.#shape === 'list') this.#out += ']\n'
+    if (this.#shape === 'list') this.#out.write(']\n')
   }
 
-  take (): string {
-    const out = this.#out
-    this.#out = ''
-    return out
+  take (): Buffer | null {
+    return this.#out.take()
   }
 
   whole (): object {
@@ -85,8 +83,8 @@ export class GeminiAnswer implements AnswerWriter {
 
   #piece (fields: object): void {
     const json = JSON.stringify({ ...fields, ...this.#head() })
-    if (this.#shape === 'events') this.#out += `data: ${json}\n\n`
-    else this.#out += `${this.#begun ? ',\n' : '['}${json}`
+    if (this.#shape === 'events') this.#out.write(`data: ${json}\n\n`)
+    else this.#out.write(`${this.#begun ? ',\n' : '['}${json}`)
     this.#begun = true
   }
 

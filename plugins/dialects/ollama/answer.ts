@@ -1,5 +1,5 @@
 import type { Clock } from 'svc-gateway/plugin'
-import { isObject, WholeCalls, type AnswerWriter, type ChatEnd } from '../../v1/over-chat/ref.js'
+import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd } from '../../v1/over-chat/ref.js'
 
 /** What `/api/chat` and `/api/generate` tell each in its own place. */
 export interface AnswerForm {
@@ -44,7 +44,7 @@ export interface Answered {
 export class OllamaAnswer implements AnswerWriter {
   readonly #answered: Answered
   readonly #isStream: boolean
-  #out = ''
+  readonly #out = new Outbox()
   #text = ''
   #thought = ''
   #rows: unknown[] = []
@@ -89,10 +89,8 @@ export class OllamaAnswer implements AnswerWriter {
     this.#line({ ...form.nothing, ...this.#takeRows(), ...this.#ending() })
   }
 
-  take (): string {
-    const out = this.#out
-    this.#out = ''
-    return out
+  take (): Buffer | null {
+    return this.#out.take()
   }
 
   whole (): object {
@@ -115,7 +113,7 @@ export class OllamaAnswer implements AnswerWriter {
   }
 
   #line (fields: object): void {
-    this.#out += `${JSON.stringify({ ...this.#head(), ...fields })}\n`
+    this.#out.write(`${JSON.stringify({ ...this.#head(), ...fields })}\n`)
   }
 
   #takeRows (): object {

@@ -46,7 +46,7 @@ export class WholeMessage implements AnswerWriter {
   reasoning (piece: string): void { this.#thought += piece }
   logprobs (): void {}
   end (end: ChatEnd): void { this.#end = end }
-  take (): string { return '' }
+  take (): null { return null }
   fail (): boolean { return false }
 
   call (index: number, id: string | null, name: string | null, args: string): void {

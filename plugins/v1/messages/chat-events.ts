@@ -1,16 +1,19 @@
-import type { AnswerWriter, ChatEnd } from '../over-chat/ref.js'
-import { NO_USAGE } from '../over-chat/ref.js'
+import { DeltaFrame, NO_USAGE, Outbox, type AnswerWriter, type ChatEnd, type TextKind } from '../over-chat/ref.js'
 import { callId, messageHead, stopOf, usageBlock } from './chat-answer.js'
 
 const PING = 'event: ping\ndata: {"type": "ping"}\n\n'
 
+const openFor = { text: 'text', reasoning: 'thinking' } as const
+
 /** A streamed chat answer as the events of the Messages API, one block after the other. Keeps nothing of what it has written. */
 export class MessageEvents implements AnswerWriter {
   readonly #asked: string
-  #out = ''
+  readonly #out = new Outbox()
   #blocks = 0
   /** What the block that is open holds: a kind of text, or the number of a call. */
   #open: 'thinking' | 'text' | number | null = null
+  /** Of the pieces of a text that is open. */
+  #frame: DeltaFrame | null = null
   /** The blocks of calls, by the engine's number. */
   readonly #calls = new Map<number, number>()
 
@@ -23,7 +26,7 @@ export class MessageEvents implements AnswerWriter {
     const head = messageHead(model ?? this.#asked)
     const message = { ...head, content: [], stop_reason: null, stop_sequence: null, usage: usageBlock(NO_USAGE) }
     this.#event('message_start', `"message":${JSON.stringify(message)}`)
-    this.#out += PING
+    this.#out.write(PING)
   }
 
   text (piece: string): void {
@@ -34,6 +37,13 @@ export class MessageEvents implements AnswerWriter {
   reasoning (piece: string): void {
     if (this.#open !== 'thinking') this.#start('thinking', '{"type":"thinking","thinking":"","signature":""}')
     this.#delta(this.#blocks - 1, `{"type":"thinking_delta","thinking":${JSON.stringify(piece)}}`)
+  }
+
+  json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
+    if (this.#open !== openFor[kind]) return false
+    this.#frame ??= frameOf(this.#open, this.#blocks - 1)
+    this.#out.bytes(this.#frame.event(0, bytes, from, to))
+    return true
   }
 
   call (index: number, id: string | null, name: string | null, args: string): void {
@@ -53,13 +63,11 @@ export class MessageEvents implements AnswerWriter {
     this.#close()
     const delta = JSON.stringify(stopOf(end, this.#calls.size > 0))
     this.#event('message_delta', `"delta":${delta},"usage":${JSON.stringify(usageBlock(end.usage))}`)
-    this.#out += 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    this.#out.write('event: message_stop\ndata: {"type":"message_stop"}\n\n')
   }
 
-  take (): string {
-    const out = this.#out
-    this.#out = ''
-    return out
+  take (): Buffer | null {
+    return this.#out.take()
   }
 
   whole (): object {
@@ -74,6 +82,7 @@ export class MessageEvents implements AnswerWriter {
   #start (kind: 'thinking' | 'text' | number, block: string): void {
     this.#close()
     this.#open = kind
+    this.#frame = null
     this.#event('content_block_start', `"index":${this.#blocks++},"content_block":${block}`)
   }
 
@@ -90,6 +99,15 @@ export class MessageEvents implements AnswerWriter {
   }
 
   #event (type: string, members: string): void {
-    this.#out += `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
+    this.#out.write(eventOf(type, members))
   }
+}
+
+function eventOf (type: string, members: string): string {
+  return `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
+}
+
+function frameOf (kind: 'thinking' | 'text', index: number): DeltaFrame {
+  const [before, behind] = eventOf('content_block_delta', `"index":${index},"delta":{"type":"${kind}_delta","${kind}":"\0"}`).split('\0')
+  return new DeltaFrame(before!, null, behind!)
 }

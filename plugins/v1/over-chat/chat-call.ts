@@ -4,15 +4,15 @@ import {
 } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
 import { ChatReader, type ChatListener } from './chat-reader.js'
-import { EventData } from './event-data.js'
 
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const SSE = 'text/event-stream'
+const EMPTY = Buffer.alloc(0)
 
 /** Writes a chat answer in another wire format. */
 export interface AnswerWriter extends ChatListener {
-  /** The events that are written and not taken yet, as text; empty for an answer that is not streamed. */
-  take (): string
+  /** The events that are written and not taken yet; null for none, and for an answer that is not streamed. */
+  take (): Buffer | null
   /** The whole answer, once it has ended. */
   whole (): object
   /** Ends the stream with a failure in the format's own way; false where the dialect's error event says it. */
@@ -58,35 +58,41 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader(call.warnings) }
   const reader = new ChatReader(writer)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
-  if (stream && isStreamed) return { status: 200, headers, body: translated(answer.body, events(reader, writer)) }
+  if (stream && isStreamed) return { status: 200, headers, body: translated(answer.body, new EventTranslator(reader, writer)) }
   const text = (await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')
   if (isStreamed) {
-    for (const data of new EventData().push(Buffer.from(`${text}\n\n`))) reader.event(data)
+    reader.push(Buffer.from(`${text}\n\n`))
     reader.end()
   } else {
     reader.whole(text)
   }
-  return { status: 200, headers, body: Buffer.from(stream ? writer.take() : JSON.stringify(writer.whole())) }
+  return { status: 200, headers, body: stream ? writer.take() ?? EMPTY : Buffer.from(JSON.stringify(writer.whole())) }
 }
 
 /** As many events as a chunk of the engine completes are one chunk for the client; nothing else is held. */
-function events (reader: ChatReader, writer: AnswerWriter): ChunkTranslator {
-  const cutter = new EventData()
-  const taken = (): Buffer | null => {
-    const text = writer.take()
-    return text === '' ? null : Buffer.from(text)
+class EventTranslator implements ChunkTranslator {
+  readonly #reader: ChatReader
+  readonly #writer: AnswerWriter
+
+  constructor (reader: ChatReader, writer: AnswerWriter) {
+    this.#reader = reader
+    this.#writer = writer
   }
-  return {
-    chunk: bytes => {
-      for (const data of cutter.push(bytes)) reader.event(data)
-      return taken()
-    },
-    end: () => {
-      reader.end()
-      return taken()
-    },
-    // a connection that breaks behind the end of the answer takes nothing from it
-    failed: error => ({ isTold: reader.isDone || (isSvcError(error) && writer.fail(error)), last: taken() })
+
+  chunk (bytes: Buffer): Buffer | null {
+    this.#reader.push(bytes)
+    return this.#writer.take()
+  }
+
+  end (): Buffer | null {
+    this.#reader.end()
+    return this.#writer.take()
+  }
+
+  /** A connection that breaks behind the end of the answer takes nothing from it. */
+  failed (error: unknown): { readonly last: Buffer | null, readonly isTold: boolean } {
+    const isTold = this.#reader.isDone || (isSvcError(error) && this.#writer.fail(error))
+    return { isTold, last: this.#writer.take() }
   }
 }
 

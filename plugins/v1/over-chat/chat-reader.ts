@@ -1,6 +1,7 @@
 import { svcError } from 'svc-gateway/plugin'
+import { EventData } from './event-data.js'
 import { countOf, isObject, textOr, type Json } from './json.js'
-import { LikeLast } from './like-last.js'
+import { LikeLast, type TextKind } from './like-last.js'
 
 /** What an answer cost, in tokens. `input` has `cached` in it, `output` has `reasoning`. */
 export interface ChatUsage {
@@ -33,6 +34,11 @@ export interface ChatListener {
   text (piece: string): void
   reasoning (piece: string): void
   /**
+   * A piece of either as JSON has it, without its quotes: UTF-8 in `bytes[from..to)`, of a buffer that may be used again. False
+   * where it is to be told as text.
+   */
+  json? (kind: TextKind, bytes: Buffer, from: number, to: number): boolean
+  /**
    * A piece of a call.
    * @param index tells the calls of an answer apart
    * @param id null where it was told before, or never is
@@ -43,12 +49,14 @@ export interface ChatListener {
   end (end: ChatEnd): void
 }
 
+const EVENT_END = Buffer.from('\n\n')
 /** No real answer comes near; each one costs memory until its end. */
 const MOST_CALLS = 4096
 
 /** Reads a chat answer, streamed or whole, for a listener. Of several choices the first. */
 export class ChatReader {
   readonly #listener: ChatListener
+  readonly #cutter = new EventData()
   readonly #likeLast = new LikeLast()
   #begun = false
   #reason: string | null = null
@@ -67,18 +75,38 @@ export class ChatReader {
   /** The answer is whole; what comes after it says nothing. */
   get isDone (): boolean { return this.#isDone }
 
-  /** The data of one event. Throws what the engine tells in it, and for what is no chunk. */
-  event (data: string): void {
-    if (this.#isDone) return
-    const text = this.#likeLast.textOf(data)
-    if (text !== null) return this.#listener.text(text)
+  /** Bytes of an event stream, however they are cut. Throws what the engine tells in them, and for what is no chunk. */
+  push (bytes: Buffer): void {
+    let at = 0
+    while (at < bytes.length) {
+      const isBegin = this.#cutter.isBetween
+      const found = isBegin && !this.#isDone ? this.#likeLast.find(bytes, at) : -1
+      if (found !== -1) {
+        this.#json(bytes)
+        at = found
+        continue
+      }
+      const end = this.#likeLast.mayFind ? bytes.indexOf(EVENT_END, at) + EVENT_END.length : bytes.length
+      const part = bytes.subarray(at, end < EVENT_END.length ? bytes.length : end)
+      for (const data of this.#cutter.push(part)) {
+        const chunk = this.event(data)
+        if (isBegin && chunk !== null) this.#likeLast.learn(part, data, chunk)
+      }
+      at += part.length
+    }
+  }
+
+  /** The data of one event; what it says, or null for what is no chunk of the answer. Throws as `push` does. */
+  event (data: string): Json | null {
+    if (this.#isDone) return null
     if (data.trim() === '[DONE]') {
       this.#reason ??= 'stop'
-      return this.end()
+      this.end()
+      return null
     }
     const chunk = parsed(data)
     this.#piece(chunk, 'delta')
-    this.#likeLast.learn(data, chunk)
+    return chunk
   }
 
   /** A whole answer. Throws for what is none. */
@@ -96,6 +124,11 @@ export class ChatReader {
     if (this.#reason === null || !this.#begun) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
     this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage, times: this.#times })
     this.#isDone = true
+  }
+
+  #json (bytes: Buffer): void {
+    const [listener, { kind, from, to }] = [this.#listener, this.#likeLast]
+    if (listener.json?.(kind, bytes, from, to) !== true) listener[kind](JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
   }
 
   #piece (chunk: Json, key: 'delta' | 'message'): void {

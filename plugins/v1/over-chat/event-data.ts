@@ -3,6 +3,7 @@ import { svcError } from 'svc-gateway/plugin'
 
 /** Longest event that is put together, in characters. */
 const LONGEST_EVENT = 8 * 1024 * 1024
+const LINE_FEED = 0x0a
 
 /** What the `data` lines of an event stream say, event by event, however its bytes are cut on their way. */
 export class EventData {
@@ -10,11 +11,17 @@ export class EventData {
   #rest = ''
   /** Of the event that is not over yet; null without any. */
   #data: string | null = null
+  #isLine = true
+
+  /** Whether an event begins with the next byte. */
+  get isBetween (): boolean { return this.#isLine && this.#rest === '' && this.#data === null }
 
   /** The events that these bytes complete. Throws for one without an end. */
   push (chunk: Buffer): string[] {
     const events: string[] = []
     const piece = this.#decoder.write(chunk)
+    // else the decoder may hold the beginning of a character
+    if (chunk.length > 0) this.#isLine = chunk[chunk.length - 1] === LINE_FEED
     // looked for in the piece alone: a look into the whole would put a long line together again with every piece of it
     const first = piece.indexOf('\n')
     const text = this.#rest + piece

@@ -5,7 +5,7 @@ import {
 } from 'svc-gateway/plugin'
 import { speechDefaults } from '../audio/ref.js'
 import { readAll, slotFor } from '../omni/ref.js'
-import { ChatReader, EventData, isObject, textOr, type ChatListener, type Json } from '../over-chat/ref.js'
+import { ChatReader, isObject, textOr, type ChatListener, type Json } from '../over-chat/ref.js'
 import { chatOverMessages } from '../over-messages/ref.js'
 import { thinkingEdits } from '../text/ref.js'
 import { realtimeError } from './errors.js'
@@ -104,9 +104,8 @@ export class Engines {
       reader.whole((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8'))
       return yield* news
     }
-    const cutter = new EventData()
     for await (const chunk of answer.body) {
-      for (const data of cutter.push(chunk)) reader.event(data)
+      reader.push(chunk)
       yield* news.splice(0)
       if (reader.isDone) return
     }

@@ -1,5 +1,5 @@
 import { svcError, type SvcError } from 'svc-gateway/plugin'
-import { NO_USAGE, type AnswerWriter, type ChatEnd, type ChatUsage } from '../over-chat/ref.js'
+import { DeltaFrame, NO_USAGE, Outbox, SaidText, type AnswerWriter, type ChatEnd, type ChatUsage, type TextKind } from '../over-chat/ref.js'
 import { CallItem } from './call-item.js'
 import type { ChatRequest } from './chat-request.js'
 import { newId } from './ids.js'
@@ -12,6 +12,9 @@ const MOST_KEPT = 32 * 1024 * 1024
 const headOf = (type: string): string => `event: ${type}\ndata: {"type":"${type}","sequence_number":`
 const TEXT_DELTA = headOf('response.output_text.delta')
 const REASONING_DELTA = headOf('response.reasoning_text.delta')
+const NO_LOGPROBS = ',"logprobs":[]'
+const EVENT_END = '}\n\n'
+const itemFor = { text: 'message', reasoning: 'reasoning' } as const
 
 interface TextItem {
   readonly kind: 'reasoning' | 'message'
@@ -19,7 +22,9 @@ interface TextItem {
   readonly index: number
   /** What stands in its deltas between their number and their text. */
   readonly delta: string
-  text: string
+  /** Null where nothing is streamed. */
+  readonly frame: DeltaFrame | null
+  readonly said: SaidText
   logprobs: unknown[]
 }
 
@@ -39,7 +44,7 @@ export class ResponseWriter implements AnswerWriter {
   readonly #echo: string
   readonly #createdAt: number
   #model: string
-  #out = ''
+  readonly #out = new Outbox()
   #sequence = 0
   #begun = false
   /** Finished items, each in its place. */
@@ -66,26 +71,34 @@ export class ResponseWriter implements AnswerWriter {
   }
 
   text (piece: string): void {
-    this.#keep(piece)
+    this.#keep(piece.length)
     const item = this.#openFor('message')
-    item.text += piece
+    item.said.add(piece)
     const rows = this.#logprobs
-    // the one event that most of a stream consists of
-    if (rows.length === 0) return this.#numbered(TEXT_DELTA, `${item.delta}${JSON.stringify(piece)},"logprobs":[]`)
+    if (rows.length === 0) return this.#numbered(TEXT_DELTA, `${item.delta}${JSON.stringify(piece)}${NO_LOGPROBS}`)
     this.#logprobs = []
     for (const row of rows) item.logprobs.push(row)
     this.#numbered(TEXT_DELTA, `${item.delta}${JSON.stringify(piece)},"logprobs":${JSON.stringify(rows)}`)
   }
 
   reasoning (piece: string): void {
-    this.#keep(piece)
+    this.#keep(piece.length)
     const item = this.#openFor('reasoning')
-    item.text += piece
+    item.said.add(piece)
     this.#numbered(REASONING_DELTA, `${item.delta}${JSON.stringify(piece)}`)
   }
 
+  json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
+    const item = this.#open
+    if (item === null || item.kind !== itemFor[kind] || item.frame === null || this.#logprobs.length > 0) return false
+    this.#keep(to - from)
+    item.said.addJson(bytes, from, to)
+    this.#out.bytes(item.frame.event(this.#sequence++, bytes, from, to))
+    return true
+  }
+
   logprobs (rows: readonly unknown[]): void {
-    this.#keep(JSON.stringify(rows))
+    this.#keep(JSON.stringify(rows).length)
     for (const row of rows) this.#logprobs.push(row)
   }
 
@@ -100,7 +113,7 @@ export class ResponseWriter implements AnswerWriter {
       this.#event('response.output_item.added', `"output_index":${call.index},"item":${call.json('in_progress')}`)
     }
     if (args === '') return
-    this.#keep(args)
+    this.#keep(args.length)
     const delta = call.add(args)
     if (delta !== null) this.#event(delta.event, delta.members)
   }
@@ -116,10 +129,8 @@ export class ResponseWriter implements AnswerWriter {
     this.#event(`response.${status}`, `"response":${this.#response(status)}`)
   }
 
-  take (): string {
-    const out = this.#out
-    this.#out = ''
-    return out
+  take (): Buffer | null {
+    return this.#out.take()
   }
 
   whole (): object {
@@ -138,8 +149,8 @@ export class ResponseWriter implements AnswerWriter {
   }
 
   /** Throws when an engine does not come to an end. */
-  #keep (text: string): void {
-    this.#kept += text.length
+  #keep (length: number): void {
+    this.#kept += length
     if (this.#kept > MOST_KEPT) throw svcError('dispatch.upstream_failed', `the answer of the engine is longer than ${MOST_KEPT} characters`)
   }
 
@@ -147,7 +158,10 @@ export class ResponseWriter implements AnswerWriter {
     if (this.#open?.kind === kind) return this.#open
     this.#close('completed')
     const [id, index] = [newId(kind === 'message' ? 'msg' : 'rs'), this.#items++]
-    const item: TextItem = { kind, id, index, delta: `,${partAt(id, index)},"delta":`, text: '', logprobs: [] }
+    const delta = `,${partAt(id, index)},"delta":`
+    const [head, behind] = kind === 'message' ? [TEXT_DELTA, NO_LOGPROBS] : [REASONING_DELTA, '']
+    const frame = this.#request.stream ? new DeltaFrame(head, `${delta}"`, `"${behind}${EVENT_END}`) : null
+    const item: TextItem = { kind, id, index, delta, frame, said: new SaidText(), logprobs: [] }
     this.#open = item
     this.#event('response.output_item.added', `"output_index":${item.index},"item":${textItem(item, 'in_progress', false, false)}`)
     this.#event('response.content_part.added', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
@@ -160,7 +174,7 @@ export class ResponseWriter implements AnswerWriter {
     this.#open = null
     const what = item.kind === 'message' ? 'output_text' : 'reasoning_text'
     const rows = item.kind === 'message' ? `,"logprobs":${JSON.stringify(item.logprobs)}` : ''
-    this.#event(`response.${what}.done`, `${partAt(item.id, item.index)},"text":${JSON.stringify(item.text)}${rows}`)
+    this.#event(`response.${what}.done`, `${partAt(item.id, item.index)},"text":${JSON.stringify(item.said.text)}${rows}`)
     this.#event('response.content_part.done', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
     this.#done(item.index, textItem(item, status, true, this.#request.sealsThoughts))
   }
@@ -184,7 +198,7 @@ export class ResponseWriter implements AnswerWriter {
   }
 
   #numbered (head: string, members: string): void {
-    if (this.#request.stream) this.#out += `${head}${this.#sequence++}${members}}\n\n`
+    if (this.#request.stream) this.#out.write(`${head}${this.#sequence++}${members}${EVENT_END}`)
   }
 }
 
@@ -192,12 +206,12 @@ function partAt (id: string, index: number): string {
   return `"item_id":"${id}","output_index":${index},"content_index":0`
 }
 
-function partOf ({ kind, text, logprobs }: TextItem): string {
+function partOf ({ kind, said: { text }, logprobs }: TextItem): string {
   return JSON.stringify(kind === 'message' ? { type: 'output_text', text, annotations: [], logprobs } : { type: 'reasoning_text', text })
 }
 
 function textItem (item: TextItem, status: string, isWhole: boolean, isSealed: boolean): string {
-  const { kind, id, text } = item
+  const { kind, id, said: { text } } = item
   const content = isWhole ? `[${partOf(item)}]` : '[]'
   if (kind === 'message') return `{"id":"${id}","type":"message","status":"${status}","role":"assistant","content":${content}}`
   const secret = isSealed ? `,"encrypted_content":"${sealed(text)}"` : ''

@@ -110,8 +110,8 @@ class CompactionWriter implements AnswerWriter {
     this.#usage = usage
   }
 
-  take (): string {
-    return ''
+  take (): null {
+    return null
   }
 
   /** Throws `responses.no_summary`. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
+import { ChatReader, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
 
 export interface Call { readonly id: string, readonly name: string, readonly args: string }
 /** An answer of chat, in pieces. */
@@ -49,11 +49,9 @@ export function messageOf ({ thoughts, texts, calls }: Answer): object {
 
 /** A stream, cut where it is said, as a writer tells it. */
 export function told<W extends AnswerWriter> (writer: W, stream: Buffer, cuts: readonly number[] = []): W {
-  const [reader, cutter] = [new ChatReader(writer), new EventData()]
+  const reader = new ChatReader(writer)
   const marks = [0, ...cuts, stream.length]
-  for (const [i, mark] of marks.slice(1).entries()) {
-    for (const data of cutter.push(stream.subarray(marks[i]!, mark))) reader.event(data)
-  }
+  for (const [i, mark] of marks.slice(1).entries()) reader.push(stream.subarray(marks[i]!, mark))
   reader.end()
   return writer
 }

@@ -6,12 +6,17 @@ import { chatForm, generateForm, OllamaAnswer } from '../../../plugins/dialects/
 import { chatMessages } from '../../../plugins/v1/messages/chat-messages.js'
 import { WholeMessage } from '../../../plugins/v1/messages/chat-answer.js'
 import { MessageEvents } from '../../../plugins/v1/messages/chat-events.js'
-import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
+import { ChatReader, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
 import { ResponseWriter } from '../../../plugins/v1/responses/chat-answer.js'
 import { ChatMessages } from '../../../plugins/v1/responses/chat-messages.js'
 import { chatRequest } from '../../../plugins/v1/responses/chat-request.js'
 import { inputItems, sentItem } from '../../../plugins/v1/responses/kept/items.js'
 import { answers, messageOf, streamOf, told, type Answer } from './answers.js'
+
+/** What a writer has written so far. */
+function taken (writer: AnswerWriter): string {
+  return writer.take()?.toString() ?? ''
+}
 
 const request = chatRequest({ model: 'm', input: 'x' }, null, { keeps: false, previous: null, conversation: null })
 const streaming = { ...request, stream: true }
@@ -29,7 +34,7 @@ t.test('an answer of chat that goes into another dialect and comes back with the
     const stream = Buffer.from(streamOf(answer))
     const marks = [...new Set(places.map(place => place % stream.length))].sort((a, b) => a - b)
     const whole = told(new ResponseWriter(request, head), stream).whole() as { output: object[] }
-    const { response: { output } } = lastOf(told(new ResponseWriter(streaming, head), stream, marks).take())
+    const { response: { output } } = lastOf(taken(told(new ResponseWriter(streaming, head), stream, marks)))
     const kept = inputItems(whole.output).flatMap(item => sentItem(item, false))
     for (const items of [whole.output, output, kept]) {
       const messages = new ChatMessages(true, [])
@@ -88,16 +93,16 @@ t.test('a stream that is cut at any byte ends as one that failed, and what was t
     'ollama of one prompt': () => new OllamaAnswer({ model: 'm', form: generateForm, clock: standing, startedAt: 0, isCold: false }, true)
   }
   for (const [name, make] of Object.entries(writers)) {
-    const whole = same(told(make(), stream).take())
+    const whole = same(taken(told(make(), stream)))
     for (let cut = 0; cut <= stream.length; cut++) {
       const writer = make()
-      const [reader, cutter] = [new ChatReader(writer), new EventData()]
-      for (const part of [stream.subarray(0, cut), Buffer.from('')]) for (const data of cutter.push(part)) reader.event(data)
-      const seen = same(writer.take())
+      const reader = new ChatReader(writer)
+      for (const part of [stream.subarray(0, cut), Buffer.from('')]) reader.push(part)
+      const seen = same(taken(writer))
       if (!whole.startsWith(seen)) t.fail(`${name} cut at ${cut} told something else`)
       if (cut <= done) assert.throws(() => reader.end(), { code: 'dispatch.upstream_failed' }, `${name} cut at ${cut}`)
     }
-    for (let cut = 1; cut < stream.length; cut++) assert.equal(same(told(make(), stream, [cut]).take()), whole, `${name} in two parts at ${cut}`)
+    for (let cut = 1; cut < stream.length; cut++) assert.equal(same(taken(told(make(), stream, [cut]))), whole, `${name} in two parts at ${cut}`)
     t.pass(name)
   }
   t.end()
