@@ -88,7 +88,7 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
     return finish({ against, replicas: throughput }, bars)
   }
   if (options.dialects) {
-    const costs = await measureDialects(home, { rounds: ROUNDS, streams: quick ? 50 : 200, answers: quick ? 300 : 2000 }, say)
+    const costs = await measureDialects(home, { rounds: quick ? 40 : 120, answers: quick ? 20 : 50 }, say)
     dialectLines(costs).forEach(say)
     return finish({ dialects: Object.fromEntries(costs) }, dialectBars(costs))
   }

@@ -30,6 +30,35 @@ function inTurn (body: Buffer, res: ServerResponse): void {
   }))
 }
 
+/** Streams that stand still until it is their turn, by the name that their requests give. */
+const paced = new Map<string, ServerResponse[]>()
+
+function open (name: string, res: ServerResponse): void {
+  const group = paced.get(name) ?? []
+  paced.set(name, group)
+  group.push(res)
+  res.writeHead(200, { 'content-type': 'text/event-stream' }).write(events[0])
+  res.write(events[1])
+  res.on('close', () => group.splice(group.indexOf(res), 1))
+}
+
+/**
+ * Sends `count` events on the streams of a group, one stream after the other, a few each millisecond. What a busy machine holds
+ * up is not made up for: two events on one stream that come together are one chunk.
+ */
+function pace (name: string, count: number, perMs: number): Promise<void> {
+  const group = paced.get(name)!
+  let sent = 0
+  return new Promise(resolve => {
+    const timer = setInterval(() => {
+      for (let i = 0; i < perMs && sent < count; i++) group[sent++ % group.length]!.write(events[1 + sent % CHUNKS])
+      if (sent < count) return
+      clearInterval(timer)
+      resolve()
+    }, 1)
+  })
+}
+
 const sound = Buffer.alloc(32 * 1024, 7)
 const SOUND_PIECES = 64
 
@@ -46,6 +75,7 @@ const server = createServer((req, res) => {
   let streaming = false
   let oneAtATime = false
   let atOnce = false
+  let group: string | undefined
   let size = 0
   const small: Buffer[] = []
   req.on('data', (chunk: Buffer) => {
@@ -54,6 +84,7 @@ const server = createServer((req, res) => {
       streaming = chunk.includes('"stream":true')
       oneAtATime = chunk.includes('one call at a time')
       atOnce = chunk.includes('all at once')
+      group = /in the pace of ([a-z]+)/.exec(chunk.toString('latin1'))?.[1]
     }
     if (oneAtATime) small.push(chunk)
     size += chunk.length
@@ -68,6 +99,7 @@ const server = createServer((req, res) => {
       res.end(answer)
       return
     }
+    if (group !== undefined) return open(group, res)
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     if (atOnce) {
       res.write(Buffer.concat(events.slice(0, 2)))
@@ -84,5 +116,9 @@ const server = createServer((req, res) => {
   })
 })
 server.listen(0, '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`))
-process.on('message', () => process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() }))
+process.on('message', (what: string) => {
+  const [, name, count, perMs] = /^pace ([a-z]+) (\d+) (\d+)$/.exec(what) ?? []
+  if (name !== undefined) void pace(name, Number(count), Number(perMs)).then(() => process.send!({}))
+  else process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() })
+})
 process.on('disconnect', () => process.exit(0))
