@@ -52,6 +52,8 @@ export class ReplicaSet {
   #ended: SvcError | null = null
   #timer: Timer | null = null
   #isToLook = false
+  /** Replicas that an earlier gateway left. */
+  #found = 0
   /** Requests at work. */
   #inFlight = 0
   /** Those and the ones in line that another replica may be started for, when they were counted last. */
@@ -207,11 +209,18 @@ export class ReplicaSet {
 
   /** In the middle of a member's change: what follows from it waits until that is over. */
   #changed (core: ScheduledSlot, before: ScheduledSlot): void {
+    if (core.engine !== before.engine && core.engine?.adopted === true) this.#foundOne()
     this.#count(this.#inFlight + core.inFlight - before.inFlight)
     const isSame = core.state === before.state && core.op === before.op && core.engine === before.engine
     const isCount = isSame && core.suspect === before.suspect
     const isAwaited = this.#line.all > 0 || this.#members.retiring.size > 0 || this.feed.size > 0
     if (!isCount || isAwaited) this.#lookSoon()
+  }
+
+  /** An earlier gateway needed what it left, as far as this one can know: it stays for as long as any that is needed no more. */
+  #foundOne (): void {
+    this.#found = Math.min(this.#found + 1, mostReplicas(this.#slot))
+    this.#peak.note(this.#found * this.#slot.workers, this.#deps.clock.monotonic(), this.#windowMs)
   }
 
   #count (inFlight: number): void {

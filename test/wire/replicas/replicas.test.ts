@@ -180,6 +180,22 @@ t.test('the next gateway finds each engine at its place, and removes what is bey
   await second.close()
 })
 
+t.test('engines that a line brought up are kept by the next gateway', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-test-replicas-'))
+  const runtime = new FakeEngineRuntime()
+  t.teardown(async () => {
+    await runtime.destroy()
+    await rm(home, { recursive: true, force: true })
+  })
+  const first = await replicaGateway(t, 'replicas = 2\nworkers = 1', { home, runtime })
+  await first.slots.load('agent')
+  await first.close()
+  const second = await replicaGateway(t, 'max_replicas = 2\nworkers = 1\nscale_down_wait_s = 3600', { home, runtime })
+  await second.ready(2)
+  t.equal(runtime.running, 2)
+  await second.close()
+})
+
 t.test('least number: it is up with the gateway, and an engine that crashes is started again', async t => {
   const gateway = await replicaGateway(t, 'replicas = 2\nmin_replicas = 2\nworkers = 1\nidle_timeout_s = 1')
   await gateway.slots.ensureReady('agent', new AbortController().signal)
