@@ -10,6 +10,7 @@ import { eventually, realClock, recordingLogger } from '../kernel/runtime/suppor
 import { changesHands } from './kubernetes/credentials.js'
 import { breaks } from './kubernetes/faults.js'
 import { reaches } from './kubernetes/reach.js'
+import { replicates } from './kubernetes/replicas.js'
 import { grows } from './kubernetes/scale.js'
 import {
   clusterHome, drains, endlessStream, loadError, NAMESPACE, podsOf, programOf, slotFile, slotOf, UP
@@ -30,6 +31,7 @@ t.test('a real cluster', async t => {
     return
   }
   await t.test('a slot in the cluster, behind the real gateway', t => serves(t, here))
+  await t.test('a slot with several engines has a pod for each', t => replicates(t, here))
   await t.test('each way of a pod not to come up is a code of its own, with the next step', t => fails(t, here))
   await t.test('engines are reached by their pod, by a port of the node, and forwarded', t => reaches(t, here))
   await t.test('models come from a claim and from downloads, images from registries that want a login', t => stores(t, here))

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
+import { moves } from './places.js'
 import {
   apply, clusterHome, drains, endlessStream, NAMESPACE, podsOf, programOf, slotFile, slotOf, UP
 } from './slots.js'
@@ -13,6 +14,7 @@ import type { Cluster } from '../support/cluster.js'
 
 const ENDLESS = slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' })
 const OF_US = 'app.kubernetes.io/managed-by=svc-gateway'
+const RUNS = 'the engine runs'
 const CUTS = process.env.SVC_TEST_KUBERNETES_SCALE === 'full' ? 60 : 12
 
 /** The node goes away for a while, is drained, the gateway dies in the middle of a start, the watch is cut again and again. */
@@ -29,7 +31,8 @@ export async function breaks (t: Test, here: Cluster): Promise<void> {
   const before = await uid()
   await t.test('a kubelet that is killed and comes back is not noticed by a stream', t => loseKubelet(t, here))
   await t.test('a node that is drained ends its engines; the next one waits for a node, says so, and comes up where there is one', t => drainNode(t, here))
-  await t.test('a gateway that is killed in the middle of a start leaves one engine', t => dieInStart(t, here))
+  await t.test('a gateway that is killed while a request waits for a start leaves one engine, which answers the request that is sent again', t => dieInStart(t, here))
+  await t.test('another namespace in svc.toml takes the pods away from the former one', t => moves(t, here))
   await t.test('a watch that is cut every second loses no end', t => cutWatch(t, here))
   t.equal(await uid(), before, 'a pod of others with the same label was left alone')
   await kubectl('-n', NAMESPACE, 'delete', 'pod', 'bystander', '--grace-period=0', '--force')
@@ -73,16 +76,19 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
 /** The many steps are those of the ring `kubernetes-kill`. */
 async function dieInStart (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { agent: slotFile() })
-  const moments = { 'the pod is there': '{.items[*].metadata.name}', 'the engine runs': '{.items[*].status.containerStatuses[?(@.state.running)].name}' }
+  const moments = { 'the pod is there': '{.items[*].metadata.name}', [RUNS]: '{.items[*].status.containerStatuses[?(@.state.running)].name}' }
   for (const [name, path] of Object.entries(moments)) {
     let gateway = await start()
-    void api(gateway, 'POST', '/api/slots/agent/load', {}).catch(() => {})
+    const waiting = chat(gateway.url, { max_tokens: 5 }).then(() => 'answered', () => 'closed')
     await eventually(name, async () => (await here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', OF_US, '-o', `jsonpath=${path}`)).replace('bystander', '').trim() !== '')
+    const before = await engines(here)
     await gateway.kill('SIGKILL')
+    t.equal(await waiting, 'closed', 'without an outcome: a client may send it again')
     gateway = await start()
-    t.match(await api(gateway, 'POST', '/api/slots/agent/load', {}), { status: 200 }, name)
-    t.equal((await engines(here)).length, 1)
-    t.match(await chat(gateway.url, { max_tokens: 5 }), { status: 200 })
+    t.match(await chat(gateway.url, { max_tokens: 5 }), { status: 200 }, name)
+    const after = await engines(here)
+    if (name === RUNS) t.strictSame(after, before, 'the engine is adopted')
+    t.equal(after.length, 1)
     t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
     t.strictSame(await engines(here), [])
     t.equal(await gateway.kill('SIGTERM'), 0)
