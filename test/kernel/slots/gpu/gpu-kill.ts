@@ -1,33 +1,20 @@
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { CHECKPOINTS } from '../../../plugins/providers/imagegen/image-gateway.js'
 import { chatBody, sharedGpu } from '../../../plugins/providers/imagegen/shared-gpu.js'
 import { oneFile } from '../../../one-file.js'
 import { reservePorts } from '../../../ports.js'
+import { processesOf, startDoomed, type DeathPoint, type DoomedGateway } from '../doomed-gateway.js'
 
 const FIXTURE = fileURLToPath(new URL('../fixtures/doomed-gpu-gateway.js', import.meta.url))
-const run = promisify(execFile)
 
-/** The moment in which a gateway dies: an event of this type whose message holds the text. */
-export interface KillPoint {
+export interface KillPoint extends DeathPoint {
   readonly type: 'gpu.mode' | 'slot.state'
-  readonly message: string
   /** Mode that the next gateway finds on disk. */
   readonly left: 'inference' | 'generation'
-}
-
-interface Gateway {
-  readonly url: string
-  readonly gone: Promise<unknown>
-  /** From now on it dies there. */
-  arm (point: KillPoint): Promise<void>
-  kill (signal: NodeJS.Signals): Promise<void>
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -52,35 +39,6 @@ async function gpuHome (t: Test): Promise<string> {
   return home
 }
 
-async function start (t: Test, program: string, home: string): Promise<Gateway> {
-  const child = spawn(process.execPath, [program, home], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
-  let log = ''
-  child.stderr!.on('data', (chunk: Buffer) => { log += chunk.toString() })
-  const gone = once(child, 'exit')
-  t.teardown(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGKILL')
-    await gone
-  })
-  const says = (): Promise<string> => Promise.race([
-    once(child, 'message').then(([message]) => String(message)),
-    gone.then(() => { throw new Error(`the gateway ended: ${log}`) })
-  ])
-  const url = await says()
-  return {
-    url,
-    gone,
-    arm: async ({ type, message }) => {
-      child.send([type, message])
-      await says()
-    },
-    kill: async signal => {
-      child.kill(signal)
-      await gone
-    }
-  }
-}
-
 interface EngineProcess {
   readonly pid: number
   readonly slot: 'chat' | 'img'
@@ -88,12 +46,9 @@ interface EngineProcess {
 
 /** Engines that run for a home, by their command lines. */
 async function enginesOf (home: string): Promise<readonly EngineProcess[]> {
-  const { stdout } = await run('ps', ['-eo', 'pid=,stat=,args='], { maxBuffer: 16 * 1024 * 1024 })
-  return stdout.split('\n').flatMap((line): EngineProcess[] => {
-    const [, pid, stat, args = ''] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? []
-    if (pid === undefined || stat!.startsWith('Z') || !args.includes(home)) return []
-    if (args.includes('/chat-engine.js')) return [{ pid: Number(pid), slot: 'chat' }]
-    return args.includes('/fake/main.js') ? [{ pid: Number(pid), slot: 'img' }] : []
+  return (await processesOf(home)).flatMap(({ pid, args }): EngineProcess[] => {
+    if (args.includes('/chat-engine.js')) return [{ pid, slot: 'chat' }]
+    return args.includes('/fake/main.js') ? [{ pid, slot: 'img' }] : []
   })
 }
 
@@ -102,20 +57,20 @@ async function runningIn (home: string): Promise<readonly string[]> {
 }
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers of every shape
-async function call (gateway: Gateway, path: string, body?: string): Promise<{ readonly status: number, readonly json: any }> {
+async function call (gateway: DoomedGateway, path: string, body?: string): Promise<{ readonly status: number, json: any }> {
   const answer = await fetch(`${gateway.url}${path}`, body === undefined ? {} : { method: 'POST', headers: JSON_TYPE, body })
   return { status: answer.status, json: await answer.json() }
 }
 
-function chat (gateway: Gateway): Promise<{ readonly status: number }> {
+function chat (gateway: DoomedGateway): Promise<{ readonly status: number }> {
   return call(gateway, '/v1/chat/completions', chatBody())
 }
 
-function image (gateway: Gateway): Promise<{ readonly status: number }> {
+function image (gateway: DoomedGateway): Promise<{ readonly status: number }> {
   return call(gateway, '/v1/images/generations', JSON.stringify({ model: 'sdxl-turbo', prompt: 'x', size: '64x64' }))
 }
 
-function switchTo (gateway: Gateway, mode: 'inference' | 'generation'): Promise<{ readonly status: number }> {
+function switchTo (gateway: DoomedGateway, mode: 'inference' | 'generation'): Promise<{ readonly status: number }> {
   return call(gateway, '/api/comfyui/switchover', JSON.stringify({ mode, force: true }))
 }
 
@@ -125,7 +80,7 @@ interface Standing {
 }
 
 /** The status once the GPU belongs to one side. */
-async function standing (gateway: Gateway): Promise<Standing> {
+async function standing (gateway: DoomedGateway): Promise<Standing> {
   for (const end = performance.now() + 120_000; ;) {
     const { json } = await call(gateway, '/api/comfyui/status')
     const status = json as Standing & { switchover: { active: boolean } }
@@ -155,11 +110,11 @@ export function doomedGateway (): Promise<string> {
  */
 export async function killedAtEach (t: Test, program: string, way: Way, points: readonly KillPoint[]): Promise<void> {
   const home = await gpuHome(t)
-  let gateway = await start(t, program, home)
+  let gateway = await startDoomed(t, program, home)
   for (const point of points) {
     await t.test(`killed at ${point.type} ${point.message}`, async test => {
       await dies(test, gateway, home, way, point)
-      gateway = await start(t, program, home)
+      gateway = await startDoomed(t, program, home)
       await clearsUp(test, gateway, home, point)
     })
   }
@@ -167,7 +122,7 @@ export async function killedAtEach (t: Test, program: string, way: Way, points: 
   t.strictSame(await runningIn(home), [], 'nothing is left')
 }
 
-async function dies (t: Test, gateway: Gateway, home: string, way: Way, point: KillPoint): Promise<void> {
+async function dies (t: Test, gateway: DoomedGateway, home: string, way: Way, point: KillPoint): Promise<void> {
   await gateway.arm(point)
   t.equal((await chat(gateway)).status, 200)
   const left = image(gateway).catch(() => ({ status: 0 }))
@@ -182,7 +137,7 @@ async function dies (t: Test, gateway: Gateway, home: string, way: Way, point: K
   t.equal((await onDisk(home)).mode, point.left === 'generation' ? 'img' : 'llm', 'what is on disk says where it goes')
 }
 
-async function clearsUp (t: Test, gateway: Gateway, home: string, point: KillPoint): Promise<void> {
+async function clearsUp (t: Test, gateway: DoomedGateway, home: string, point: KillPoint): Promise<void> {
   const now = await standing(gateway)
   t.equal(now.mode, point.left, 'the next gateway ends there')
   const engines = await runningIn(home)
