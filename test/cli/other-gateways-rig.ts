@@ -3,7 +3,7 @@ import { AheadClock } from '../ahead-clock.js'
 import slots from '../../plugins/api/slots/index.js'
 import status from '../../plugins/api/status/index.js'
 import upstreams from '../../plugins/api/upstreams/index.js'
-import { wireGateway, type WireGateway } from '../wire/wire-gateway.js'
+import { wireGateway, type WireGateway, type WireOptions } from '../wire/wire-gateway.js'
 
 type Row = Record<string, unknown> & { readonly name: string }
 
@@ -14,9 +14,9 @@ export interface Rig extends WireGateway {
 }
 
 /** A gateway with slot `agent` and what `svc status` asks for. */
-export async function freshGateway (t: Test): Promise<Rig> {
+export async function freshGateway (t: Test, options: Pick<WireOptions, 'files'> = {}): Promise<Rig> {
   const clock = new AheadClock()
-  const gateway = await wireGateway(t, { clock, plugins: [slots, status, upstreams] })
+  const gateway = await wireGateway(t, { ...options, clock, plugins: [slots, status, upstreams] })
   return Object.assign(gateway, {
     get: async (path: string) => await (await gateway.fetch(path)).json() as Row[],
     look: () => clock.jump(1_001)

@@ -48,6 +48,29 @@ t.test('two machines: one command brings the slots of the other, and its names w
   t.match((await svc('slot', 'list', '--remote')).stdout, /127-0-0-1: its slots cannot be shown: /)
 })
 
+t.test('a slot of several engines on the other machine is one row here, and fits a narrow terminal on both', async t => {
+  const several = 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\nreplicas = 2\nmax_replicas = 3\n[model]\ndefault = "fake-model"\n'
+  const [here, there] = [await freshGateway(t), await freshGateway(t, { files: { 'etc/svc/slots/agent.toml': several } })]
+  const svc = (gateway: Rig, ...args: string[]): Promise<Finished> => run([...args, '--url', gateway.baseUrl])
+  t.equal((await svc(here, 'upstream', 'add', 'workshop', '--svc', there.baseUrl)).code, 0)
+  await there.slots.load('agent')
+  const rows = (await here.get('/api/slots?remote=true')).filter(({ kind }) => kind === 'remote-slot')
+  t.match(rows, [{ name: 'workshop/agent', state: 'ready', capabilities: ['chat'] }])
+  t.equal(rows.length, 1, 'replicas are no slots')
+  t.equal((await here.chat({ model: 'workshop/agent' })).status, 200)
+  for (const gateway of [here, there]) {
+    for (const args of [['status'], ['slot', 'list', '--remote'], ['slot', 'show', 'agent']]) {
+      const { code, stdout } = await svc(gateway, ...args)
+      t.equal(code, 0)
+      // these gateways have no list of plugins, and say so at length
+      const wide = stdout.split('\n').filter(line => line.length > 80 && !line.startsWith('plugins'))
+      t.strictSame(wide, [], args.join(' '))
+    }
+  }
+  t.match((await svc(there, 'status')).stdout, /^agent +ready \(2\/3 ready\) +fake-model/m)
+  t.match((await svc(there, 'slot', 'show', 'agent')).stdout, /^replica 3 +offline$/m)
+})
+
 t.test('an address that leads back here is refused, and one written by hand shows no slot twice', async t => {
   const here = await freshGateway(t)
   const svc = (...args: string[]): Promise<Finished> => run([...args, '--url', here.baseUrl])
