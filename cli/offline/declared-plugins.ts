@@ -141,10 +141,13 @@ function stateless (plugin: string): PluginState {
   }
 }
 
+/** A driver is handed it for the time that it opens, which is never here. */
+const untold = new Proxy({}, { get: () => { throw new Error(`it asks ${core.info.id}, which only a gateway has`) } })
+
 function servicesOf ({ requires = {} }: AnyPlugin, config: OfflineKernel['config'], clock: Clock): Record<string, unknown> {
   const services = new Map<string, unknown>([
     [core.clock.id, clock], [core.config.id, config], [core.events.id, createEventBus({ clock })],
-    [curatedRef.id, curated]
+    [curatedRef.id, curated], [core.info.id, untold]
   ])
   return Object.fromEntries(Object.entries(requires).map(([key, { id }]) => {
     if (!services.has(id)) throw new Error(`it requires ${id}, which only a gateway has`)
