@@ -15,7 +15,7 @@ t.test('what is wrong in a descriptor is named with what was meant', async t => 
     ['a port that has no name', `command = ["{port.metrics}"]\n${GOOD}`, /\{port\.metrics\}, which does not exist; did you mean \{port\}|known are/],
     ['a port of no list', `${GOOD}port = "admin"\n`, /surfaces\.chat\.port names the port 'admin', which is not in `ports`/],
     ['a surface', GOOD.replace('surfaces.chat', 'surfaces.chats'), /surfaces\.chats is not a known key; did you mean chat\?/],
-    ['a surface like nothing', GOOD.replace('surfaces.chat', 'surfaces.xyzzy'), /surfaces\.xyzzy is not a known key; known here: chat, completions, count-tokens, .*embeddings,/],
+    ['a surface like nothing', GOOD.replace('surfaces.chat', 'surfaces.xyzzy'), /surfaces\.xyzzy is not a known key; known here: chat, compact, completions, count-tokens, .*embeddings,/],
     ['a device', `devices = ["gpu"]\n${GOOD}`, /devices\.0 must be one of .*; got "gpu"; did you mean gpu-rocm or gpu-vulkan or gpu-cuda\?/],
     ['a runtime', `runtime = "Docker!"\n${GOOD}`, /runtime must be container, process, docker, podman or the name of a runtime that a plugin brings/]
   ]
