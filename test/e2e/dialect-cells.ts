@@ -114,6 +114,18 @@ function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
   }
 }
 
+const shape = {
+  type: 'object' as const, properties: { mood: { enum: ['good', 'bad'] } }, required: ['mood'], additionalProperties: false
+}
+
+/** What the Messages API answers where a schema is asked for. */
+async function shapedMessage (url: string, stream: boolean): Promise<string> {
+  const body = { model: 'agent', max_tokens: 200, messages, output_config: { format: { type: 'json_schema' as const, schema: shape } } }
+  const client = anthropic(url).messages
+  const { content } = stream ? await client.stream(body).finalMessage() : await client.create(body)
+  return content.map(block => block.type === 'text' ? block.text : '').join('')
+}
+
 /** One column of the table of dialects and engines: each is asked whole and as a stream, for words and for a call. */
 export async function speaksEveryDialect (t: Test, url: string): Promise<void> {
   const call = called('embed_text', { input: ['one', 'two'] })
@@ -122,5 +134,9 @@ export async function speaksEveryDialect (t: Test, url: string): Promise<void> {
       t.equal(await dialect[form](false), demoSentence, `${name}, ${form}`)
       if (dialect.tools) t.equal(await dialect[form](true), call, `${name}, ${form}, with a tool`)
     }
+  }
+  for (const stream of [false, true]) {
+    const answer: unknown = JSON.parse(await shapedMessage(url, stream))
+    t.match(answer, { mood: /^(?:good|bad)$/ }, `messages, ${stream ? 'streamed' : 'plain'}, of a shape`)
   }
 }

@@ -65,6 +65,12 @@ export interface Surface {
    */
   readonly edit?: (body: JsonBody, slot: NamedSlotConfig | null) => BodyEdits | null
   /**
+   * For an engine that passes over something of the wire format without a word: whether the request asks for it. Such a request
+   * is answered the route's other way (`ForwardOptions.otherwise`), as if the engine did not speak this surface, if the provider
+   * has the surface for that; a route without another way sends it as it is. Not for `multipart`. Pure.
+   */
+  readonly ignores?: (body: JsonBody) => boolean
+  /**
    * For a form that a client uploads to an engine which does by a field what the wire format has a path for, or whose path
    * depends on the slot: where it goes instead of `path`, and the fields that it gets besides its own. Gets the slot as its
    * file has it. Only for `multipart`. Pure.

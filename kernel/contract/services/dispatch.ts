@@ -86,8 +86,9 @@ export interface AnswerTapHead {
 
 /**
  * Another way to answer a request: by calls on a surface that the place does speak. Used where the provider of a slot does not
- * declare the request's own surface, and where an engine or upstream answers with 404, 405 or 501 on its path; the latter is
- * remembered for ten minutes, or as long as the engine runs, once the other way has worked.
+ * declare the request's own surface or says that its engine would pass over what the request asks for (`Surface.ignores`), and
+ * where an engine or upstream answers with 404, 405 or 501 on its path; the latter is remembered for ten minutes, or as long as
+ * the engine runs, once the other way has worked.
  */
 export interface Otherwise {
   /** What the place has to speak instead. */

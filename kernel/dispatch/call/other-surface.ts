@@ -1,5 +1,5 @@
 import type {
-  Clock, ForwardOptions, NamedSlotConfig, Otherwise, SlotStatus, SurfaceName, SvcError, Upstream
+  Clock, EngineProvider, ForwardOptions, NamedSlotConfig, Otherwise, SlotStatus, SurfaceName, SvcError, Upstream
 } from '../../contract/index.js'
 import type { ActiveRequests } from '../requests/active-requests.js'
 import type { HoldTimes } from '../answer/answer-sink.js'
@@ -10,7 +10,11 @@ import type { Prepared } from './prepared.js'
 
 export interface OtherSurfaceDeps {
   readonly clock: Clock
-  readonly slots: { status (slot: string): SlotStatus, config (slot: string): NamedSlotConfig }
+  readonly slots: {
+    status (slot: string): SlotStatus
+    config (slot: string): NamedSlotConfig
+    provider (slot: string): EngineProvider | null
+  }
   readonly upstreams: { get (name: string): Upstream | undefined }
   readonly active: ActiveRequests
   readonly resolve: (model: string, surface: SurfaceName) => Resolution
@@ -56,6 +60,10 @@ export class OtherSurface {
   takes (prepared: Prepared, route: Route): boolean {
     const { options: { otherwise, surface }, sink } = prepared
     if (otherwise === undefined || !this.#isMeant(otherwise, route)) return false
+    if (this.#isIgnored(prepared, route, otherwise)) {
+      this.answer(prepared, route)
+      return true
+    }
     const place = this.#placeOf(route)
     const until = place === null ? undefined : this.#lacking.get(place)?.get(surface)
     if (until !== undefined && this.#deps.clock.monotonic() < until) {
@@ -101,6 +109,13 @@ export class OtherSurface {
       sink.fail(told(error))
       settle()
     }
+  }
+
+  /** Whether the engine would pass over what is asked for, and speaks the other surface. */
+  #isIgnored ({ view, options: { surface } }: Prepared, route: Route, otherwise: Otherwise): boolean {
+    if (route.kind !== 'slot' || view === null) return false
+    const surfaces = this.#deps.slots.provider(route.slot)?.surfaces
+    return surfaces?.[surface]?.ignores?.(view) === true && surfaces[otherwise.surface] !== undefined
   }
 
   #isMeant ({ authStyles }: Otherwise, route: Route): boolean {

@@ -59,7 +59,7 @@ export default definePlugin({
         'embeddings': { ...surface('/v1/embeddings', false), edit: withoutNullFormat },
         'rerank': surface('/v1/rerank', false),
         'responses': { ...surface('/v1/responses', true), edit: responseRequest, events: responseEvents },
-        'messages': surface('/v1/messages', true),
+        'messages': { ...surface('/v1/messages', true), ignores: asksForShape },
         'infill': surface('/infill', true),
         'tokenize': { path: '/tokenize', streaming: false, body: 'json', light: true, adapt: tokenize },
         'detokenize': { path: '/detokenize', streaming: false, body: 'json', light: true, adapt: detokenize },
@@ -94,6 +94,13 @@ export default definePlugin({
 /** Null on the wire says "not given"; llama-server refuses it here. Pure. */
 function withoutNullFormat (body: JsonBody): BodyEdits | null {
   return body.has('encoding_format') ? null : { drop: ['encoding_format'] }
+}
+
+/** llama-server's own Messages API has no answers of a shape: it answers in prose. Pure. */
+function asksForShape (body: JsonBody): boolean {
+  if (!body.has('output_config')) return false
+  const config = body.value('output_config')
+  return typeof config === 'object' && config !== null && 'format' in config && config.format !== null
 }
 
 /** The device's own, but ROCm has profiles made for embedding and reranking. Pure. */

@@ -116,7 +116,8 @@ function cells (openai: OpenAI, anthropic: Anthropic): Readonly<Record<string, R
 /** What stands behind a name, by the paths that it knows. `e2e/` has the real engines. */
 const openaiPaths = { '/chat/completions': chat, '/completions': completions, '/responses': responses }
 const engines: Readonly<Record<string, Speaks>> = {
-  'llama-server': { ...openaiPaths, '/messages': messages },
+  // its own Messages API passes over the shape that is asked for
+  'llama-server': { ...openaiPaths, '/messages': body => messages(body.replace('"output_config"', '"passed_over"')) },
   'the embedded engine': { '/chat/completions': chat, '/completions': completions },
   'an OpenAI upstream': openaiPaths,
   'an upstream of chat alone': { '/chat/completions': chat },
@@ -144,7 +145,7 @@ t.test('every dialect on every engine, in the clients of their makers', async t 
   const gateway = await wireGateway(t, {
     plugins: [
       responseRoutes, messageRoutes, hub, library, pull, ollama, gemini,
-      createFakeProviderPlugin({ name: 'whole', surfaces: { ...small, responses: surface('/responses'), messages: surface('/messages') } }),
+      createFakeProviderPlugin({ name: 'whole', surfaces: { ...small, responses: surface('/responses'), messages: { ...surface('/messages'), ignores: body => body.has('output_config') } } }),
       createFakeProviderPlugin({ name: 'small', surfaces: small })
     ],
     files: {
