@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { LABEL_CONFIG, LABEL_SLOT } from '../../../kernel/contract/provider/engine-runtime.js'
 import slotRoutes from '../../../plugins/api/slots/index.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 import { until } from '../wire-gateway.js'
@@ -19,11 +18,11 @@ async function busy (gateway: ReplicaGateway): Promise<ReadonlyArray<Promise<str
   return answers
 }
 
-/** By what the running engine of each replica was started with. */
-async function startedWith ({ runtime }: ReplicaGateway): Promise<ReadonlyArray<string | undefined>> {
-  const running = (await runtime.list({})).filter(({ state }) => state === 'running')
-  return running.toSorted((a, b) => a.labels[LABEL_SLOT]!.localeCompare(b.labels[LABEL_SLOT]!))
-    .map(({ labels }) => labels[LABEL_CONFIG])
+/** The command line of the running engine of each replica: another port changes the hash of an engine, but not what it runs. */
+async function startedWith ({ runtime }: ReplicaGateway): Promise<readonly string[]> {
+  const running = new Set((await runtime.list({})).filter(({ state }) => state === 'running').map(({ id }) => id))
+  return runtime.started.filter(({ id }) => running.has(id)).toSorted((a, b) => a.slot.localeCompare(b.slot))
+    .map(({ spec: { form } }) => form.kind === 'container' ? form.command.join(' ') : form.kind)
 }
 
 t.test('another model goes from one replica to the next: each ends its requests first, and the other answers meanwhile', async t => {
@@ -41,7 +40,7 @@ t.test('another model goes from one replica to the next: each ends its requests 
   t.strictSame(await Promise.all([...answers, meanwhile]), ['a', 'b', 'meanwhile'])
   t.match(gateway.status(), { modelId: 'other', replicas: [{ state: 'ready' }, { state: 'ready' }], configDrift: false })
   t.equal(gateway.runtime.running, 2)
-  t.ok((await startedWith(gateway)).every((hash, i) => hash !== before[i]), 'both run the other one')
+  t.ok((await startedWith(gateway)).every((command, i) => command !== before[i]), 'both run the other one')
 })
 
 t.test('a model that only the first replica can load is taken back from it, and the error names the second', async t => {
