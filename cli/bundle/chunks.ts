@@ -20,7 +20,7 @@ type Chunk = (
 /** Long enough for a start: what it called is in the cache then. */
 const STARTED_AFTER_MS = 2_500
 /** Where Node tells of each request to a server of this process. */
-const FIRST_REQUEST = 'http.server.request.start'
+const REQUEST = 'http.server.request.start'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const requireOutside = createRequire(import.meta.url)
@@ -56,8 +56,14 @@ function urlOf (path: string): string {
   return pathToFileURL(join(folder, path)).href
 }
 
+/** What the gateway is asked about itself, as while its slots come up, is no load. */
+function optimizeForWork (message: unknown): void {
+  const { request: { method, url } } = message as { readonly request: { readonly method: string, readonly url: string } }
+  if (method === 'POST' && !url.startsWith('/api/')) optimize()
+}
+
 function optimize (): void {
-  unsubscribe(FIRST_REQUEST, optimize)
+  unsubscribe(REQUEST, optimizeForWork)
   setFlagsFromString('--opt')
   cache = ofService
 }
@@ -73,7 +79,7 @@ if (forGateway) {
   // what a start runs often enough for V8 to optimize it is rarely run again: a quarter of its processor time, in threads beside.
   // Requests would take six times as long
   setFlagsFromString('--no-opt')
-  subscribe(FIRST_REQUEST, optimize)
+  subscribe(REQUEST, optimizeForWork)
 }
 // what takes everything away leaves nothing of itself
 if (process.argv[2] !== 'uninstall') {

@@ -122,6 +122,9 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
       set(flag)
     }`
   const never = `${told}
+    require('node:diagnostics_channel').subscribe('http.server.request.start', ({ request }) => {
+      process.stderr.write(request.url + '\\n')
+    })
     const timer = setTimeout
     globalThis.setTimeout = (work, ms, ...words) => ms === 2500 ? { unref () {} } : timer(work, ms, ...words)`
   const start = (t: Test, script: string): ChildProcessWithoutNullStreams => {
@@ -145,13 +148,17 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
     t.equal(await lines(start(t, told), '--opt'), '--no-opt false\n--opt true\n')
   })
 
-  t.test('and has it from its first request on, which does not wait for that', async t => {
+  t.test('and has it from the first request on that is work and no question about itself, without waiting for that', async t => {
     const gateway = start(t, never)
     const [ready] = await once(gateway.stdout, 'data') as [Buffer]
     const { url } = JSON.parse(String(ready)) as { readonly url: string }
+    const posted = async (path: string): Promise<number> => (await fetch(url + path, { method: 'POST' })).status
     t.equal((await fetch(`${url}/v1/models`)).status, 200)
-    t.equal((await fetch(`${url}/v1/models`)).status, 200)
-    t.equal(await lines(gateway, '--opt'), '--no-opt false\n--opt false\n')
+    t.equal(await posted('/api/slots/none/load'), 404)
+    t.equal(await posted('/v1/chat/completions'), 400)
+    t.equal(await lines(gateway, '--opt'), [
+      '--no-opt false', '/v1/models', '/api/slots/none/load', '/v1/chat/completions', '--opt false', ''
+    ].join('\n'))
   })
 })
 

@@ -37,7 +37,7 @@ const budgets = ['low', 'mid'] as const
 type RecallBudget = typeof budgets[number]
 /** Of each budget. Both servers have been asked often before: what is measured is not how long they take to warm up. */
 const RECALLS = 60
-const WARM_RECALLS = 60
+const WARM_RECALLS = 240
 
 /** That of `SVC_BENCH_HINDSIGHT`, which takes its vectors from `SVC_BENCH_MODELS`; else one that the tests have installed. */
 interface Running {
