@@ -11,6 +11,8 @@ export interface EditBody {
   readonly images: readonly PictureRef[]
   readonly mask: PictureRef | null
   readonly fields: ReadonlyMap<string, string>
+  /** A field that no form can have: an object or a list. Null where there is none. */
+  readonly nested: string | null
 }
 
 interface PictureRef {
@@ -40,7 +42,7 @@ export function editBody (bytes: Buffer): EditBody {
     asked,
     images: images.map((image: unknown, i) => reference(image, `images.${i}`)),
     mask: mask == null ? null : reference(mask, 'mask'),
-    fields: fieldsOf(asked)
+    ...fieldsOf(asked)
   }
 }
 
@@ -53,16 +55,19 @@ function reference (told: unknown, at: string): PictureRef {
 }
 
 /** As they stand in a form. */
-function fieldsOf (asked: Json): ReadonlyMap<string, string> {
-  const { extra_body: extra, ...others } = asked
-  const given = { ...others, ...isObject(extra) ? extra : {} }
-  const texts = Object.entries(given).flatMap(([key, value]): Array<[string, string]> =>
-    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? [[key, String(value)]] : [])
-  return new Map(texts)
+function fieldsOf (asked: Json): Pick<EditBody, 'fields' | 'nested'> {
+  const { extra_body: extra, images: _images, mask: _mask, ...others } = asked
+  const given = Object.entries({ ...others, ...isObject(extra) ? extra : {} }).filter(([, value]) => value !== null)
+  const nested = given.find(([, value]) => typeof value === 'object')?.[0] ?? null
+  return { fields: new Map(given.map(([key, value]) => [key, String(value)])), nested }
 }
 
-/** The pictures themselves. Throws `validation.invalid` for one that is not in the request and was not made here. */
-export async function picturesOf ({ model, images, mask, fields }: EditBody, made: MadeImages): Promise<EditWish> {
+/**
+ * What an engine gets that takes forms. Throws `validation.invalid` for a picture that is not in the request and was not made
+ * here, and for a field that no form can have.
+ */
+export async function picturesOf ({ model, images, mask, fields, nested }: EditBody, made: MadeImages): Promise<EditWish> {
+  if (nested !== null) throw wrongField(nested, 'must be text, a number or a boolean: this engine takes forms')
   const pictures: GivenPicture[] = []
   for (const image of images) pictures.push(await picture(image, made))
   return { model, images: pictures, mask: mask === null ? null : await picture(mask, made), fields }

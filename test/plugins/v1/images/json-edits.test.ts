@@ -44,6 +44,8 @@ t.test('an image is changed by a request in JSON', async t => {
     const wide = dataUrl(picture(64, 32, true))
     const cases: ReadonlyArray<readonly [changed: object, status: number, code: string, param: string]> = [
       [{ model: ' ' }, 400, 'request.missing_model', 'model'],
+      [{ loras: [{ name: 'hat', weight: 1 }] }, 400, 'validation.invalid', 'loras'],
+      [{ extra_body: { control: {} } }, 400, 'validation.invalid', 'control'],
       [{ prompt: '' }, 422, 'image.prompt_required', 'prompt'],
       [{ images: undefined }, 400, 'validation.invalid', 'images'],
       [{ images: [] }, 400, 'validation.invalid', 'images'],
