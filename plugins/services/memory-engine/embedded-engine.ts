@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { addAbortSignal, Readable } from 'node:stream'
+import { abortable } from 'svc-gateway/plugin'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
 import { EmbedAhead } from './embed-ahead.js'
 import type { Abilities, Errand, ErrandAnswer, FromEngine, ToEngine } from './messages.js'
@@ -20,6 +21,8 @@ const HEAP_MB = 1024
 /** Of what requests are made of: by default a thread that does little takes 16 MiB for it, and does it no sooner. */
 const YOUNG_MB = 4
 const STATUS_TIMEOUT_MS = 3000
+/** A thread that starts on a busy machine, and a database that is brought to a newer form first. */
+const OPENING_TIMEOUT_MS = 15_000
 
 interface Pending {
   readonly signal: AbortSignal
@@ -54,15 +57,7 @@ export class EmbeddedEngine implements MemoryEngine {
 
   async request (request: EngineRequest): Promise<EngineAnswer> {
     const { signal } = request
-    signal.throwIfAborted()
-    await this.#closing
-    const thread = this.#thread ??= this.#start()
-    thread.worker.ref()
-    await thread.opened
-    if (signal.aborted) {
-      letGo(thread)
-      throw signal.reason
-    }
+    const thread = await this.#ready(signal)
     const id = ++this.#count
     return new Promise((resolve, reject) => {
       let takeBack: (() => void) | null = null
@@ -95,8 +90,12 @@ export class EmbeddedEngine implements MemoryEngine {
   async status (): Promise<EngineStatus> {
     const { embed, rerank, chat } = this.#options.abilities()
     const steps = { vectors: embed.why, rerank: rerank.why, extraction: chat.why }
-    const bound = AbortSignal.timeout(STATUS_TIMEOUT_MS)
+    let bound = AbortSignal.timeout(OPENING_TIMEOUT_MS)
+    let late = `the memory engine has not opened its database within ${OPENING_TIMEOUT_MS / 1000} s`
     try {
+      await this.#ready(bound)
+      bound = AbortSignal.timeout(STATUS_TIMEOUT_MS)
+      late = `the memory engine did not answer within ${STATUS_TIMEOUT_MS / 1000} s`
       const [version, banks] = await Promise.all(['/version', '/v1/default/banks'].map(path =>
         this.request({ method: 'GET', path, query: path.endsWith('banks') ? 'limit=1' : '', headers: {}, body: null, signal: bound })
           .then(({ body }) => JSON.parse((body as Buffer).toString('utf8')) as Record<string, unknown>)))
@@ -105,7 +104,7 @@ export class EmbeddedEngine implements MemoryEngine {
         banks: banks!.total as number, degraded: false, detail: null, steps
       }
     } catch (error) {
-      const detail = bound.aborted ? `the memory engine did not answer within ${STATUS_TIMEOUT_MS} ms` : (error as Error).message
+      const detail = bound.aborted ? late : (error as Error).message
       return { reachable: false, version: null, features: {}, banks: null, degraded: true, detail, steps }
     }
   }
@@ -126,6 +125,22 @@ export class EmbeddedEngine implements MemoryEngine {
       this.#closing = thread.ended
     }
     await this.#closing
+  }
+
+  /** The thread, once its database is open. It keeps the process alive from here on. */
+  async #ready (signal: AbortSignal): Promise<Thread> {
+    signal.throwIfAborted()
+    await abortable(this.#closing, signal)
+    const thread = this.#thread ??= this.#start()
+    thread.worker.ref()
+    try {
+      await abortable(thread.opened, signal)
+      signal.throwIfAborted()
+    } catch (error) {
+      letGo(thread)
+      throw error
+    }
+    return thread
   }
 
   #start (): Thread {
