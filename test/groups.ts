@@ -14,7 +14,6 @@ const alone = [/^wire\/memory\./, /^chaos\/storm\./]
 
 /** What takes longest, or waits for engines in containers: it begins first, so that no core idles at the end. */
 const first: readonly RegExp[] = [
-  /^template\//,
   /gpu-kill/,
   /^kernel\/runtime\/.*(docker|podman)-(runtime|pull)\./,
   /^e2e\/(llama-container|replicas|v1-containers|side-by-side|image-pull)/,

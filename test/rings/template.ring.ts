@@ -5,11 +5,11 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { packageRoot } from '../../kernel/config/package-root.js'
 import { testEngine } from '../kernel/runtime/engines.js'
-import { authorChecks } from './authors.js'
-import { engineChecks } from './engine-checks.js'
-import { sh } from './shell.js'
-import { readWav, type Wav } from './wav.js'
-import { openWorkshop, startGateway, type LiveGateway, type Workshop } from './workshop.js'
+import { authorChecks } from '../template/authors.js'
+import { engineChecks } from '../template/engine-checks.js'
+import { sh } from '../template/shell.js'
+import { readWav, type Wav } from '../template/wav.js'
+import { openWorkshop, startGateway, type LiveGateway, type Workshop } from '../template/workshop.js'
 
 t.setTimeout(600_000)
 
