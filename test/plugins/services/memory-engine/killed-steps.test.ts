@@ -77,6 +77,13 @@ function isSound (t: Test, store: Store): void {
   t.same(store.all('SELECT version FROM schema_migrations ORDER BY version'), migrations.map(({ version }) => ({ version })).toSorted((a, b) => a.version - b.version))
 }
 
+function isIndexed (t: Test, store: Store): void {
+  for (const { seq } of store.all<{ seq: number }>('SELECT seq FROM banks')) {
+    const { count } = store.get<{ count: number }>(`SELECT count(*) AS count FROM memories WHERE bank = ? AND state = 'valid'`, [seq])!
+    t.equal(store.get<{ count: number }>(`SELECT count(*) AS count FROM text_${seq}_docsize`)!.count, count, 'every text has its index row')
+  }
+}
+
 t.test('a database whose making is killed at any step is made by the next start', async t => {
   const { folder, kept } = await folders(t)
   const path = join(folder, 'memory', 'memory.db')
@@ -178,10 +185,58 @@ t.test('an engine that is killed at any step of an import, into a bank that is t
       const store = openStore(join(left, 'memory', 'memory.db'))
       isSound(t, store)
       t.same(store.all(`SELECT bank_id FROM banks WHERE bank_id LIKE '/%'`), [], 'what was half made is gone')
-      for (const { seq } of store.all<{ seq: number }>('SELECT seq FROM banks')) {
-        const { count } = store.get<{ count: number }>(`SELECT count(*) AS count FROM memories WHERE bank = ? AND state = 'valid'`, [seq])!
-        t.equal(store.get<{ count: number }>(`SELECT count(*) AS count FROM text_${seq}_docsize`)!.count, count, 'every text has its index row')
+      isIndexed(t, store)
+      store.close()
+    })
+  }
+})
+
+t.test('an engine that is killed at any step of a retain, a deletion or an operation keeps what it acknowledged, and nothing that was deleted', { timeout: 240_000 }, async t => {
+  const { folder, kept } = await folders(t)
+  const known = { retain: 'not asked', forget: 'not asked', later: 'not asked', document: 'not asked' }
+  type Known = typeof known
+  let all: ReadonlyArray<Moment<Known>> = []
+  await t.test('the calls', async t => {
+    all = await moments(folder, kept, () => known, async () => {
+      const { call } = openInThread(t, folder)
+      const asked = async (name: keyof Known, status: number, ...asks: Parameters<typeof call>): Promise<string | null> => {
+        known[name] = 'asked'
+        const answer = await call(...asks)
+        t.equal(answer.status, status, name)
+        known[name] = 'acknowledged'
+        return answer.body.operation_id ?? null
       }
+      await asked('retain', 200, 'POST', 'b/memories', items('one', 'two'))
+      const { body: { items: rows } } = await call('GET', 'b/memories/list')
+      const { id } = rows.find(({ text }: { text: string }) => text === 'one')
+      await asked('forget', 200, 'DELETE', `b/memories/${id}`)
+      const operation = await asked('later', 200, 'POST', 'b/memories', { ...items('three', 'four'), async: true })
+      t.match(await over(call, 'b', operation!), { status: 'completed' })
+      await asked('document', 200, 'DELETE', 'b/documents/three')
+      t.same(await textsOf(call, 'b'), ['four', 'two'])
+    })
+  })
+  t.ok(all.length > 20, `${all.length} moments`)
+  for (const [n, { folder: left, known: then }] of all.entries()) {
+    await t.test(`moment ${n}: ${JSON.stringify(then)}`, async t => {
+      const { call } = openInThread(t, left)
+      await settled(call)
+      const texts = await textsOf(call, 'b')
+      const has = (text: string, kept: keyof Known, gone: keyof Known | null): void => {
+        const isGone = gone !== null && then[gone] !== 'not asked'
+        const is = texts.includes(text)
+        if (gone !== null && then[gone] === 'acknowledged') t.notOk(is, `${text} was deleted`)
+        else if (then[kept] === 'not asked') t.notOk(is, `${text} was never asked for`)
+        else if (then[kept] === 'acknowledged' && !isGone) t.ok(is, `${text} was acknowledged`)
+      }
+      has('one', 'retain', 'forget')
+      has('two', 'retain', null)
+      has('three', 'later', 'document')
+      has('four', 'later', null)
+      if (then.later === 'asked') t.equal(texts.includes('three'), texts.includes('four'), 'both or neither')
+      const store = openStore(join(left, 'memory', 'memory.db'))
+      isSound(t, store)
+      isIndexed(t, store)
       store.close()
     })
   }
