@@ -23,6 +23,15 @@ async function call (client: Client, name: string, args: Record<string, unknown>
   return JSON.parse(content[0]!.text) as unknown
 }
 
+/** Ways in which an agent may try to get at what another one keeps for itself. */
+const attempts = (unit: string, own: string): ReadonlyArray<readonly [tool: string, args: Record<string, unknown>]> => [
+  ['memory_search', { query: 'Monday', dataset: 'private:alice' }], ['memory_list', { dataset: 'private:alice' }],
+  ['memory_history', { memory_id: unit }], ['memory_history', { memory_id: unit, dataset: 'private:alice' }],
+  ['memory_curate', { memory_id: unit, state: 'invalidated' }], ['bank_stats', { dataset: 'private:alice' }],
+  ['memory_reflect', { query: 'doctor', dataset: 'private:alice' }], ['tags_list', { dataset: 'private__alice' }],
+  ['memory_delete', { ids: [own], dataset: 'private:alice' }], ['memory_curate', { memory_id: '../../private__alice/memories/x', text: 'x' }]
+]
+
 t.test('an agent remembers over MCP what another agent may and may not see', async t => {
   const fake = await fakeHindsight(t)
   const host = await memoryHost(t, { url: fake.url, plugins })
@@ -57,13 +66,7 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
   t.strictSame((await call(bob, 'memory_recall', { query: 'Monday' })).results.length, 1)
 
   const { id: unit } = fake.bank('private__alice').units[0]!
-  for (const [tool, args] of [
-    ['memory_search', { query: 'Monday', dataset: 'private:alice' }], ['memory_list', { dataset: 'private:alice' }],
-    ['memory_history', { memory_id: unit }], ['memory_history', { memory_id: unit, dataset: 'private:alice' }],
-    ['memory_curate', { memory_id: unit, state: 'invalidated' }], ['bank_stats', { dataset: 'private:alice' }],
-    ['memory_reflect', { query: 'doctor', dataset: 'private:alice' }], ['tags_list', { dataset: 'private__alice' }],
-    ['memory_delete', { ids: [own.id], dataset: 'private:alice' }], ['memory_curate', { memory_id: '../../private__alice/memories/x', text: 'x' }]
-  ] as const) {
+  for (const [tool, args] of attempts(unit as string, own.id as string)) {
     t.match(await call(bob, tool, args), { status: 'error' }, `${tool} ${JSON.stringify(args)}`)
   }
   t.strictSame(await call(bob, 'memory_delete', { ids: [own.id] }), { deleted: 0 })
@@ -94,6 +97,36 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
     t.strictSame(await call(alice, 'memory_delete', { ids: [own.id, own.id] }), { deleted: 1 }, 'the same id twice is one')
     t.match(await host.audit(), [{ action: 'memory.items.delete', actor: 'mcp:alice' }, { action: 'memory.items.delete', after: { deleted: 2 } }])
   })
+})
+
+t.test('the same holds on the engine of the gateway\'s own, where what is deleted is gone', async t => {
+  const host = await memoryHost(t, { plugins })
+  const alice = await connect(t, host, { 'x-svc-agent': 'alice', 'x-svc-private': '1' })
+  const bob = await connect(t, host, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
+  const open = await connect(t, host, { 'x-svc-agent': 'alice' })
+  const shared = await call(open, 'memory_add', { text: 'The team meets on Monday.', tags: 'team, dates' })
+  const own = await call(alice, 'memory_add', { text: 'Alice meets her doctor on Monday.', dataset: 'shared' })
+  const texts = async (client: Client): Promise<string[]> =>
+    (await call(client, 'memory_search', { query: 'meets' })).results.map(({ text }: { text: string }) => text).toSorted()
+  const all = ['Alice meets her doctor on Monday.', 'The team meets on Monday.']
+  t.strictSame(await texts(alice), all)
+  t.strictSame(await texts(bob), ['The team meets on Monday.'])
+  const { items: [unit] } = await call(alice, 'memory_list', { dataset: 'private:alice' })
+  for (const [tool, args] of attempts(unit.id as string, own.id as string)) {
+    t.match(await call(bob, tool, args), { status: 'error' }, `${tool} ${JSON.stringify(args)}`)
+  }
+  t.strictSame(await call(bob, 'memory_delete', { ids: [own.id] }), { deleted: 0 })
+  t.strictSame(await texts(alice), all)
+
+  const second = await call(open, 'memory_add', { text: 'The team meets on Friday.' })
+  const waiting = await call(open, 'memory_delete', { ids: [shared.id, second.id] })
+  t.match(waiting, { status: 'pending_approval', approval_id: /.+/ })
+  t.equal((await texts(bob)).length, 2, 'nothing is deleted before it is approved')
+  const { json } = await host.call('POST', `/api/agent/approvals/${waiting.approval_id as string}/approve`)
+  t.match(json.approval, { state: 'executed', result: { deleted: 2 } })
+  t.strictSame(await texts(bob), [])
+  t.strictSame(await call(alice, 'memory_delete', { ids: [own.id] }), { deleted: 1 })
+  t.strictSame(await texts(alice), [])
 })
 
 t.test('an agent that has the gateway\'s own server alone remembers as well', async t => {
