@@ -1,4 +1,4 @@
-/** What a writer has written and nobody has taken yet, in its order. */
+/** What a writer has written and its reader has not taken yet, in its order. */
 export class Outbox {
   #text = ''
   #first: Buffer | null = null

@@ -157,7 +157,7 @@ export class Answering {
   }
 }
 
-/** Summaries of `/v1/responses/compact` are this gateway's: whoever answers gets what they say. */
+/** Summaries of `/v1/responses/compact` are this gateway's: an engine or upstream gets what they say. */
 function summariesTold (call: Call): Call {
   if (!mayHaveSummaries(call.body)) return call
   const asked = bodyObject(call.body)

@@ -155,7 +155,7 @@ t.test('an engine that is killed at any step of an import, into a bank that is t
   const archive = await exportOf(wire, 'b')
   const known = { merge: 'not asked', restore: 'not asked' }
   let all: ReadonlyArray<Moment<typeof known>> = []
-  await t.test('the import', async t => {
+  await t.test('the import is made', async t => {
     all = await moments(folder, kept, () => known, async () => {
       const { call } = openInThread(t, folder)
       await call('POST', 'c/memories', items('one before', 'four'))
@@ -196,7 +196,7 @@ t.test('an engine that is killed at any step of a retain, a deletion or an opera
   const known = { retain: 'not asked', forget: 'not asked', later: 'not asked', document: 'not asked' }
   type Known = typeof known
   let all: ReadonlyArray<Moment<Known>> = []
-  await t.test('the calls', async t => {
+  await t.test('the calls are made', async t => {
     all = await moments(folder, kept, () => known, async () => {
       const { call } = openInThread(t, folder)
       const asked = async (name: keyof Known, status: number, ...asks: Parameters<typeof call>): Promise<string | null> => {
