@@ -52,7 +52,8 @@ t.test('a file with numbers that cannot be leaves the slot as it runs, and says 
   t.equal(gateway.runtime.started.length, 2, 'none was started anew')
 })
 
-const STEP_MS = 20_000
+/** How long after the first try each further one comes at the earliest: distances of 0, 5, 10, 20, 40, 80, 160 and 300 s. */
+const EARLIEST_S = [0, 0, 5, 15, 35, 75, 155, 315, 615]
 
 t.test('a replica that never comes up is tried at growing distances while the others answer, and its row says why', async t => {
   const clock = new FakeClock()
@@ -67,14 +68,14 @@ t.test('a replica that never comes up is tried at growing distances while the ot
   })
   await gateway.slots.load('agent')
   for (let i = 0; i < 40; i++) {
-    await clock.advance(STEP_MS)
-    // a try takes files and sockets, which the clock does not wait for
-    await until(() => gateway.states()[1] === 'error', 'a try is over')
+    await clock.advance(20_000)
     clock.setWall(clock.now() + (i % 2 === 0 ? 1 : -1) * 86_400_000 * i)
   }
-  const pauses = tries.slice(1).map((at, i) => Math.round((at - tries[i]!) / 1_000))
-  t.ok(tries.length >= 4 && tries.length <= 12, `${tries.length} tries in 800 s: ${pauses.join(', ')} s`)
-  t.ok(pauses.every((pause, i) => pause <= 300 + STEP_MS / 1_000 && (i === 0 || pause >= pauses[i - 1]! - STEP_MS / 1_000)), `whatever the wall clock does: ${pauses.join(', ')} s`)
+  await until(() => gateway.states()[1] === 'error', 'the last one is over')
+  // a try takes files and sockets, which the clock does not wait for: it may be late, and never early
+  const after = tries.map(at => Math.round((at - tries[0]!) / 1_000))
+  t.ok(after.length >= 4 && after.length <= EARLIEST_S.length, `${after.length} tries in 800 s`)
+  t.ok(after.every((s, i) => s >= EARLIEST_S[i]!), `whatever the wall clock does: after ${after.join(', ')} s`)
   t.strictSame(gateway.states(), ['idle', 'error', 'idle'])
   t.match(gateway.status().replicas![1]!.error, /replica 2\): no memory left/)
   const answers = ['a', 'b', 'c'].map(user => gateway.ask(user))
