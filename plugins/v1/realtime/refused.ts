@@ -14,7 +14,7 @@ export function refusedRoutes (): readonly AnyRoute[] {
   const route = { method: 'POST', tag: 'Audio', bodyKind: 'buffer' } as const
   return [
     defineRoute({
-      ...route, url: '/v1/realtime/calls', consumes: 'application/sdp', example: 'v=0', summary: 'Refused: calls by WebRTC', handler: call
+      ...route, url: '/v1/realtime/calls', example: {}, summary: 'Refused: calls by WebRTC', handler: call
     }),
     defineRoute({
       ...route, url: '/v1/realtime/calls/:call_id/:verb', schema: { params: callParamsSchema }, example: {},

@@ -8,7 +8,7 @@ export const querySchema = z.looseObject({
 })
 
 export const callParamsSchema = z.strictObject({
-  call_id: z.string().max(200).meta({ description: 'Id of a call', pattern: '^\\S+$', examples: ['rtc_1'] }), verb: z.enum(['accept', 'hangup', 'refer', 'reject'])
+  call_id: z.string().max(200).meta({ description: 'Id of a call', pattern: '^\\S+$', examples: ['rtc_1'] }), verb: z.enum(['accept', 'hangup', 'refer', 'reject']).meta({ examples: ['accept'] })
 })
 
 export const secretBodySchema = z.looseObject({
