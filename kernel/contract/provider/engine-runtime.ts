@@ -20,7 +20,7 @@ export const LABEL_PLACE = 'svc.place'
 export const LABEL_TASK = 'svc.task'
 /** On a program that runs beside the gateway, in place of the slot: which. */
 export const LABEL_DAEMON = 'svc.daemon'
-/** Added by drivers that cannot read the engine's port back from anything else. */
+/** The port that the engine was told to listen on, which need not be the one that it is reached by. */
 export const LABEL_PORT = 'svc.port'
 /** The same of its further ports, as JSON: numbers by name. */
 export const LABEL_PORTS = 'svc.ports'

@@ -21,7 +21,7 @@ export function reconcileEngines (
   const adopt = new Map<string, EngineInspection>()
   const hold = new Map<string, EngineInspection>()
   const remove: Array<{ engine: EngineInspection, reason: string }> = []
-  for (const engine of [...found].sort((a, b) => generationOf(b) - generationOf(a))) {
+  for (const engine of byAge(found).reverse()) {
     const slot = engine.labels[LABEL_SLOT] ?? ''
     const reason = unfit(engine, wanted.get(slot), adopt.has(slot))
     const runsUnread = reason !== null && slot !== '' && engine.state === 'running' && isUnread(slot)
@@ -51,6 +51,11 @@ export function unfit (engine: EngineInspection, hash: string | null | undefined
   if (engine.labels[LABEL_CONFIG] !== hash) return 'the configuration of its slot has changed'
   if (taken) return YOUNGER
   return null
+}
+
+/** The youngest is the last. Pure. */
+export function byAge (found: readonly EngineInspection[]): EngineInspection[] {
+  return [...found].sort((a, b) => generationOf(a) - generationOf(b))
 }
 
 function generationOf (engine: EngineInspection): number {

@@ -8,8 +8,9 @@ import { isLive } from '../schedule/leases.js'
 import { LeavingSlots } from './leaving-slots.js'
 import { Launcher, launchBudgets } from './launcher.js'
 import { SlotPorts, type FormerPorts } from './ports.js'
-import { reconcileEngines, unfit } from './reconcile.js'
+import { byAge, reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
+import { labelledPorts } from '../plan/launch/engine-ports.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import { slotFile } from '../../config/parts/config-parts.js'
 import { WATCH_BEAT_MS } from './watch/health-watch.js'
@@ -108,7 +109,7 @@ export class SlotFleet {
     const states = await Promise.all(names.map(name => stateFiles.read(name)))
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
     const found = (await runtime.list({ [LABEL_INSTANCE]: instance })).filter(({ labels }) => labels[LABEL_DAEMON] === undefined)
-    for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address)
+    for (const { labels, address } of byAge(found)) this.#recall(labels, address)
     const wanted = new Map([...this.#members].map(([name, { engine }]) => [name, engine.wantedHash(true)]))
     const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
@@ -212,7 +213,7 @@ export class SlotFleet {
       const { engine, state } = held
       // a request that was refused meanwhile may have chosen another port
       this.ports.forget(name)
-      this.#remember(name, { port: null, ...engine.address, ...state?.port == null ? {} : { port: state.port } })
+      this.#recall(engine.labels, { port: null, ...engine.address, ...state?.port == null ? {} : { port: state.port } })
       const member = this.#members.get(name)
       const reason = unfit(engine, member?.engine.wantedHash(true), false)
       const gone = reason === null ? this.#adopt(name, engine) : this.#removeFound(engine, reason)
@@ -254,6 +255,15 @@ export class SlotFleet {
 
   #remember (name: string, had: FormerPorts | null): void {
     if (this.#members.has(name) && had !== null) this.ports.remember(name, had)
+  }
+
+  /** @param otherwise of an engine that does not say itself what it was started with */
+  #recall (labels: EngineInspection['labels'], otherwise: FormerPorts | null): void {
+    const name = labels[LABEL_SLOT] ?? ''
+    const told = labelledPorts(labels)
+    // what is recorded may be a launch behind
+    if (told !== null) this.ports.forget(name)
+    this.#remember(name, told ?? otherwise)
   }
 
   /** The name is free at once; the engine goes as soon as it may. */

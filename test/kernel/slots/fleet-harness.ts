@@ -4,7 +4,7 @@ import {
 } from '../../../kernel/contract/index.js'
 import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/contract/provider/engine-runtime.js'
 import { placeLabel } from '../../../kernel/slots/plan/launch/engine-place.js'
-import type { EnginePorts } from '../../../kernel/slots/plan/launch/engine-ports.js'
+import { portLabels, type EnginePorts } from '../../../kernel/slots/plan/launch/engine-ports.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
 import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
 import type { SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
@@ -118,7 +118,8 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
           [LABEL_SLOT]: name,
           [LABEL_CONFIG]: hash(name, port),
           [LABEL_GENERATION]: String(generation),
-          [LABEL_PLACE]: placeLabel({ slot: slotOf(name), device: slotOf(name).device ?? 'cpu' })
+          [LABEL_PLACE]: placeLabel({ slot: slotOf(name), device: slotOf(name).device ?? 'cpu' }),
+          ...portLabels(port, {})
         },
         form: { kind: 'process', command: '/bin/true', args: [], workingDir: null, label: 'fake', bindHost: '127.0.0.1' }
       }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
 import type { SlotStatus } from '../../../kernel/contract/index.js'
+import type { EngineInspection } from '../../../kernel/contract/provider/engine-runtime.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 import { FakeRuntime, type EngineBehaviour } from '../../../kernel/testing/fake-runtime.js'
 import { createFleetHarness, type FleetHarness, type FleetOptions } from './fleet-harness.js'
@@ -144,6 +145,41 @@ t.test('a slot whose file names no port is adopted too', async t => {
   const closing = again.fleet.close(() => false)
   await clock.advance(10_000)
   await closing
+})
+
+t.test('an engine that is reached by another port than its own is adopted, whatever the record of its slot says', async t => {
+  class Elsewhere extends FakeRuntime {
+    override async inspect (id: string): Promise<EngineInspection | null> {
+      const found = await super.inspect(id)
+      return found?.address == null ? found : { ...found, address: { ...found.address, port: found.address.port + 20_000 } }
+    }
+
+    override async list (labels: Readonly<Record<string, string>>): Promise<readonly EngineInspection[]> {
+      return await Promise.all((await super.list(labels)).map(async ({ id }) => (await this.inspect(id))!))
+    }
+
+    override health (port: number): 'ok' | 'loading' | 'refused' { return super.health(port - 20_000) }
+  }
+  const clock = new FakeClock()
+  const runtime = new Elsewhere(clock)
+  const options = { clock, runtime, slots: [], hash: (_slot: string, port: number) => `hash of ${port}` }
+  const first = createFleetHarness(options)
+  await first.fleet.start()
+  first.configure({ a: {} })
+  await started(clock, first.fleet.owner('a').load(never))
+  const record = first.states.get('a')!
+  await first.fleet.close(() => true)
+
+  // what a kill within the second after a launch leaves: no record, or the one before
+  for (const states of [new Map(), new Map([['a', { ...record, port: 7509 }]])]) {
+    const again = createFleetHarness({ ...options, states })
+    again.configure({ a: {} })
+    await again.fleet.start()
+    await clock.advance(100)
+    t.match(again.fleet.status('a'), { state: 'ready', adopted: true, port: 7501 })
+    t.equal(runtime.created.length, 1)
+    await again.fleet.close(() => true)
+  }
 })
 
 t.test('a port that turns out to be taken is given up when the gateway chose it, and the launch takes another', async t => {

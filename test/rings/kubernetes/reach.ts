@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import type { Test } from 'tap'
 import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
@@ -17,7 +19,7 @@ export async function reaches (t: Test, here: Cluster): Promise<void> {
     t.equal(await gateway.kill('SIGTERM'), 0)
   })
   await t.test('by a port of the node', async t => {
-    const { start } = await clusterHome(t, here, { agent: slotFile() }, 'reach = "node-port"\nnode_host = "127.0.0.1"\n')
+    const { home, start } = await clusterHome(t, here, { agent: slotFile() }, 'reach = "node-port"\nnode_host = "127.0.0.1"\n')
     let gateway = await start()
     const load = api(gateway, 'POST', '/api/slots/agent/load', {})
     await proxy(t, here)
@@ -26,6 +28,8 @@ export async function reaches (t: Test, here: Cluster): Promise<void> {
     const services = (): Promise<string> => here.kubectl('-n', NAMESPACE, 'get', 'services', '-o', 'name')
     t.match(await services(), /^service\/svc-agent-[0-9a-f]{12}\n$/)
     await gateway.kill('SIGKILL')
+    // it is written a second after the launch: the kill may have been earlier
+    await rm(join(home, 'var/lib/svc/slots/agent/state.json'), { force: true })
     gateway = await start()
     t.match(await (await chat(gateway.url, { max_tokens: 5 })).json(), { choices: [{ message: { content: String } }] }, 'found again by the next gateway')
     t.equal((await podsOf(here)).length, 1)
