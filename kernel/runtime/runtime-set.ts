@@ -1,23 +1,13 @@
-import { messageOf, svcError, type Clock, type Logger, type RuntimeInfo, type RuntimeView, type SvcError } from '../contract/index.js'
+import { messageOf, svcError, type Logger, type RuntimeInfo, type RuntimeView } from '../contract/index.js'
 import type {
   ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineSpec, LogOptions, ProgramPipes, PullProgress,
   RuntimeDefinition
 } from '../contract/provider/engine-runtime.js'
-import { NamedDriver } from './named-driver.js'
+import { NamedDrivers, type NamedDriversDeps } from './named-drivers.js'
 
 const ABSENT = new Error('no such engine')
 
 type Images = Pick<ContainerRuntime, 'imagePresent' | 'pull'>
-
-export interface NamedDriversDeps {
-  readonly clock: Clock
-  readonly log: Logger
-  readonly instance: string
-  /** Drivers of the gateway that are opened once a slot asks for one by name. */
-  readonly own?: readonly RuntimeDefinition[]
-  /** One more is open. */
-  readonly opened?: () => void
-}
 
 interface Listening { readonly instance: string, readonly listener: (exit: EngineExit) => void }
 
@@ -30,11 +20,8 @@ export class RuntimeSet implements ContainerRuntime {
   readonly info: RuntimeInfo
   readonly form: EngineForm
   readonly #drivers: readonly ContainerRuntime[]
-  readonly #deps: NamedDriversDeps | null
-  #named: readonly NamedDriver[]
-  #names: readonly string[]
-  /** Their plugins left: they keep the engines that they have, until the gateway ends. */
-  readonly #retired = new Map<string, NamedDriver>()
+  readonly #named: NamedDrivers
+  readonly #log: Logger | null
   readonly #listening = new Map<Listening, Map<ContainerRuntime, () => void>>()
   /** Which driver has an engine, as far as it was seen; ids are the drivers' own and tell nothing. */
   readonly #owners = new Map<string, ContainerRuntime>()
@@ -43,9 +30,13 @@ export class RuntimeSet implements ContainerRuntime {
 
   constructor (drivers: readonly [ContainerRuntime, ...ContainerRuntime[]], deps: NamedDriversDeps | null = null) {
     this.#drivers = drivers
-    this.#deps = deps
-    this.#named = (deps?.own ?? []).map(definition => this.#make(definition))
-    this.#names = this.#named.map(({ name }) => name)
+    this.#log = deps?.log ?? null
+    this.#named = new NamedDrivers(deps, {
+      opened: driver => this.#listenTo(driver),
+      replaced: driver => {
+        for (const [id, owner] of this.#owners) if (owner === driver) this.#owners.delete(id)
+      }
+    })
     this.info = drivers[0].info
     this.form = drivers[0].form
   }
@@ -56,34 +47,33 @@ export class RuntimeSet implements ContainerRuntime {
   }
 
   /** Of the drivers that are opened by name; another list whenever it changed. */
-  names (): readonly string[] { return this.#names }
+  names (): readonly string[] { return this.#named.names() }
 
   /** Which form of a launch the driver of this name takes; null when there is none. */
   formOf (name: string): EngineForm | null {
-    return this.#standing(name)?.form ?? this.#find(name)?.form ?? null
+    return this.#standing(name)?.form ?? this.#named.find(name)?.form ?? null
   }
 
   /** Whether the driver of this name runs its engines on other machines. */
   isElsewhere (name: string): boolean {
-    return this.#find(name)?.definition.elsewhere === true
+    return this.#named.find(name)?.definition.elsewhere === true
   }
 
   /** What a slot may say to the driver of this name; undefined for one that is told nothing. */
   optionsOf (name: string): RuntimeDefinition['slotOptions'] {
-    return this.#find(name)?.definition.slotOptions
+    return this.#named.find(name)?.definition.slotOptions
   }
 
   /** What of svc.toml goes into an engine of the driver of this name, for a slot that says this to it. */
   settingsOf (name: string, options: Readonly<Record<string, unknown>>): object {
-    return this.#find(name)?.definition.settingsOf?.(options) ?? {}
+    return this.#named.find(name)?.definition.settingsOf?.(options) ?? {}
   }
 
   /** All of them, the default first. */
   views (): readonly RuntimeView[] {
     const standing = this.#drivers.map((driver, i) =>
       ({ name: driver.info.driver, form: driver.form, default: i === 0, info: driver.info, problem: null }))
-    const beside = this.#named.filter(({ name, driver, problem }) => this.#isOpened(name) || driver !== null || problem !== null)
-    return [...standing, ...beside.map(named => named.view())]
+    return [...standing, ...this.#named.views()]
   }
 
   /** What runs engines at the moment. */
@@ -92,31 +82,11 @@ export class RuntimeSet implements ContainerRuntime {
   }
 
   /** These are the drivers that plugins bring now. One that is not among them any more gets no launches. */
-  use (definitions: readonly RuntimeDefinition[]): void {
-    const own = this.#named.filter(({ name }) => this.#isOwn(name))
-    const before = this.#named.filter(({ name }) => !this.#isOwn(name))
-    const kept = before.filter(({ definition }) => definitions.includes(definition))
-    for (const gone of before.filter(named => !kept.includes(named))) {
-      if (gone.driver === null) void gone.close()
-      else this.#retired.set(gone.name, gone)
-    }
-    const fresh = definitions.filter(definition => !kept.some(named => named.definition === definition))
-    if (fresh.length === 0 && kept.length === before.length) return
-    this.#named = [...own, ...kept, ...fresh.map(definition => this.#make(definition))]
-    this.#names = this.#named.map(({ name }) => name)
-  }
+  use (definitions: readonly RuntimeDefinition[]): void { this.#named.use(definitions) }
 
   /** Opens those that plugins want opened, and others that are asked for. Never rejects: each has its `problem`. */
   async open (asked: ReadonlySet<string>): Promise<void> {
-    const isAsked = (name: string): boolean => asked.has(name) && this.#standing(name) === undefined
-    const wanted = this.#named.filter(({ name }) => this.#isOpened(name) || isAsked(name))
-    await Promise.all(wanted.map(async named => {
-      try {
-        await this.#ready(named)
-      } catch (error) {
-        this.#deps?.log.error({ runtime: named.name, err: error }, `${messageOf(error)}; slots that ask for it do not start`)
-      }
-    }))
+    await this.#named.open(new Set([...asked].filter(name => this.#standing(name) === undefined)))
   }
 
   /** Images where engines find them that ask for this driver; null: the default's. */
@@ -153,7 +123,7 @@ export class RuntimeSet implements ContainerRuntime {
   }
 
   startTimeoutMs (spec: EngineSpec): number | null {
-    return this.#find(spec.runtime ?? '')?.driver?.startTimeoutMs?.(spec) ?? null
+    return this.#named.find(spec.runtime ?? '')?.driver?.startTimeoutMs?.(spec) ?? null
   }
 
   async start (id: string, signal: AbortSignal, told?: (line: string) => void): Promise<void> {
@@ -204,7 +174,7 @@ export class RuntimeSet implements ContainerRuntime {
         return found
       } catch (error) {
         if (this.#drivers.includes(driver)) throw error
-        this.#deps?.log.warn({ runtime: driver.info.driver, err: error }, `runtime '${driver.info.driver}' does not tell its engines: ${messageOf(error)}`)
+        this.#log?.warn({ runtime: driver.info.driver, err: error }, `runtime '${driver.info.driver}' does not tell its engines: ${messageOf(error)}`)
         return []
       }
     }))
@@ -226,37 +196,18 @@ export class RuntimeSet implements ContainerRuntime {
   }
 
   async close (): Promise<void> {
-    await Promise.all([
-      ...this.#drivers.map(driver => driver.close()), ...[...this.#named, ...this.#retired.values()].map(named => named.close())
-    ])
+    await Promise.all([...this.#drivers.map(driver => driver.close()), this.#named.close()])
   }
 
   /** Every driver that is open. */
   get #open (): readonly ContainerRuntime[] {
-    const named = [...this.#named, ...this.#retired.values()]
-    return [...this.#drivers, ...named.flatMap(({ driver }) => driver ?? [])]
-  }
-
-  #make (definition: RuntimeDefinition): NamedDriver {
-    if (this.#deps === null) throw new Error('this set takes no further drivers')
-    const { clock, log, instance } = this.#deps
-    return new NamedDriver(definition, { clock, log, instance, opened: driver => this.#listenTo(driver) })
+    return [...this.#drivers, ...this.#named.drivers]
   }
 
   #listenTo (driver: ContainerRuntime): void {
     for (const [{ instance, listener }, unsubscribers] of this.#listening) {
       unsubscribers.set(driver, driver.onExit(instance, listener))
     }
-    this.#deps?.opened?.()
-  }
-
-  #isOwn (name: string): boolean {
-    return this.#deps?.own?.some(definition => definition.name === name) === true
-  }
-
-  /** At each start, whether a slot asks for it or not. */
-  #isOpened (name: string): boolean {
-    return !this.#isOwn(name) && this.#find(name)?.definition.wanted?.() !== false
   }
 
   /** One of those that were open from the first. */
@@ -264,30 +215,10 @@ export class RuntimeSet implements ContainerRuntime {
     return this.#drivers.find(({ info }) => info.driver === name)
   }
 
-  #find (name: string): NamedDriver | undefined {
-    return this.#named.find(named => named.name === name)
-  }
-
   /** A driver that takes no such launch says so by itself. Throws `runtime.unavailable` for one that is not there. */
   async #taking (name: string | null, form: EngineForm): Promise<ContainerRuntime> {
     if (name === null) return this.#drivers.find(driver => driver.form === form) ?? this.#drivers[0]!
-    const standing = this.#standing(name)
-    if (standing !== undefined) return standing
-    const named = this.#find(name)
-    if (named === undefined) throw unknownRuntime(name)
-    return await this.#ready(named)
-  }
-
-  /** One that came back opens over the engines of the one that left. */
-  async #ready (named: NamedDriver): Promise<ContainerRuntime> {
-    const former = this.#retired.get(named.name)
-    if (former !== undefined) {
-      const driver = former.driver
-      await former.close()
-      if (this.#retired.get(named.name) === former) this.#retired.delete(named.name)
-      for (const [id, owner] of this.#owners) if (owner === driver) this.#owners.delete(id)
-    }
-    return await named.open()
+    return this.#standing(name) ?? await this.#named.ready(name)
   }
 
   /** An engine that no driver has is the default's to answer for. */
@@ -300,8 +231,4 @@ export class RuntimeSet implements ContainerRuntime {
 /** Where the engines of this driver find images; null: the default's. */
 export function imagesOf (runtime: Images, name: string | null): Images {
   return runtime instanceof RuntimeSet ? runtime.images(name) : runtime
-}
-
-function unknownRuntime (name: string): SvcError {
-  return svcError('runtime.unavailable', `no plugin brings a runtime '${name}'`, { details: { runtime: name } })
 }
