@@ -1,5 +1,5 @@
 import {
-  isSvcError, LABEL_INSTANCE, LABEL_SLOT, pause, svcError, type Clock, type ContainerRuntime, type EngineExit,
+  isSvcError, LABEL_INSTANCE, LABEL_SLOT, svcError, type Clock, type ContainerRuntime, type EngineExit,
   type EngineInspection, type EngineSpec, type Logger, type LogOptions, type RuntimeInfo
 } from 'svc-gateway/plugin'
 import type { ClusterApi } from './api/cluster-api.js'
@@ -7,6 +7,7 @@ import type { ClusterEvent, Pod } from './api/objects.js'
 import { listAll } from './api/watched-list.js'
 import { askOf, CapacityLine } from './pod/capacity-line.js'
 import { InstancePods, podsOf } from './pod/instance-pods.js'
+import { untilEnded } from './pod/pod-end.js'
 import { podLogs } from './pod/pod-logs.js'
 import { isPodId, newPodId, type KeptLaunch } from './pod/pod-names.js'
 import { podManifest } from './pod/pod-spec.js'
@@ -31,9 +32,6 @@ export interface KubernetesRuntimeDeps {
 const MERGE = 'application/merge-patch+json'
 /** Of one that is removed: it was asked to stop before, or nothing depends on how it ends. */
 const REMOVE_GRACE_S = 1
-/** Longer than a kubelet takes; then the node is gone, and the pod with it. */
-const LOST_AFTER_MS = 60_000
-const LOOK_AGAIN_MS = 2_000
 const CLEANUP = 'the pod of a start that was given up'
 
 /** Engines as bare pods of one namespace, one for each launch. */
@@ -149,27 +147,24 @@ export class KubernetesRuntime implements ContainerRuntime {
   }
 
   async remove (id: string): Promise<void> {
-    const { api, log, reach } = this.#deps
+    const { api, clock, log, reach } = this.#deps
     const found = await this.#find(id)
     if (found === null) return await reach.drop(id)
     const pods = this.#podsOf(found.kept)
     const path = api.path('pods', id)
     await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: String(REMOVE_GRACE_S) } })
-    const since = this.#deps.clock.monotonic()
-    for (;;) {
-      const next = pods.next(id)
-      try {
-        const pod = await api.find<Pod>({ path })
-        if (pod === null) break
-        if (this.#deps.clock.monotonic() - since >= LOST_AFTER_MS && isLost(pod)) {
-          log.warn({ engine: id }, 'the node of a pod does not answer any more: the pod is removed without it')
-          await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: '0' } })
-        }
-        await this.#nextLook(next.shown)
-      } finally {
-        next.drop()
+    await untilEnded({
+      pods,
+      clock,
+      id,
+      look: async () => await api.find<Pod>({ path }),
+      graceMs: 0,
+      lost: async () => {
+        log.warn({ engine: id }, 'the node of a pod does not answer any more: the pod is removed without it')
+        await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: '0' } })
+        return false
       }
-    }
+    }, this.#closing.signal)
     pods.gone(id)
     await reach.drop(id)
   }
@@ -252,35 +247,24 @@ export class KubernetesRuntime implements ContainerRuntime {
 
   /** Its node kills it when its grace is over. A node that is gone does not: then the time that the caller gives counts. */
   async #untilEnded ({ pod: first, kept }: { readonly pod: Pod, readonly kept: KeptLaunch }, timeoutS: number): Promise<void> {
-    const { clock } = this.#deps
+    const { id } = kept
     const pods = this.#podsOf(kept)
-    const graceMs = Math.max(timeoutS, first.spec.terminationGracePeriodSeconds ?? 0) * 1000
-    const since = clock.monotonic()
-    for (;;) {
-      const next = pods.next(kept.id)
-      try {
-        const found = await this.#find(kept.id)
-        if (found === null || runState(found.pod) === 'exited') {
-          if (found !== null) pods.seen(found.pod)
-          return
-        }
-        if (clock.monotonic() - since >= graceMs + LOST_AFTER_MS && isLost(found.pod)) return await this.remove(kept.id)
-        await this.#nextLook(next.shown)
-      } finally {
-        next.drop()
+    await untilEnded({
+      pods,
+      clock: this.#deps.clock,
+      id,
+      look: async () => {
+        const pod = (await this.#find(id))?.pod ?? null
+        if (pod === null || runState(pod) !== 'exited') return pod
+        pods.seen(pod)
+        return null
+      },
+      graceMs: Math.max(timeoutS, first.spec.terminationGracePeriodSeconds ?? 0) * 1000,
+      lost: async () => {
+        await this.remove(id)
+        return true
       }
-    }
-  }
-
-  /** The watch may be down: then it is looked anyway. */
-  async #nextLook (shown: (signal: AbortSignal) => Promise<Pod | null>): Promise<void> {
-    const { signal } = this.#closing
-    const enough = new AbortController()
-    const later = pause(this.#deps.clock, LOOK_AGAIN_MS, AbortSignal.any([signal, enough.signal]))
-    await Promise.race([shown(enough.signal), later]).catch(() => {})
-    later.catch(() => {})
-    enough.abort()
-    if (signal.aborted) throw svcError('gateway.stopping', 'the gateway stops')
+    }, this.#closing.signal)
   }
 
   async #forget (id: string): Promise<void> {
@@ -296,11 +280,6 @@ export class KubernetesRuntime implements ContainerRuntime {
 
 function isGated ({ spec }: Pod): boolean {
   return (spec.schedulingGates ?? []).length > 0
-}
-
-/** Its node tells nothing of it any more. */
-function isLost ({ status }: Pod): boolean {
-  return status?.conditions?.some(({ type, status: ready }) => type === 'Ready' && ready !== 'True') === true
 }
 
 function notFound (id: string): Error {
