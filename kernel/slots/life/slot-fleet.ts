@@ -1,20 +1,16 @@
 import { messageOf, redactLine, type ConfigSnapshot, type LaunchDifference, type SlotStatus } from '../../contract/index.js'
-import { LABEL_DAEMON, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../contract/provider/engine-runtime.js'
 import { WallTime } from '../../state/wall-time.js'
+import { Adoption } from './adoption.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './watch/exit-hub.js'
 import { portNames, providersOf, type Member, type MemberListener } from './fleet-member.js'
 import { isLive } from '../schedule/leases.js'
 import { LeavingSlots } from './leaving-slots.js'
 import { Launcher, launchBudgets } from './launcher.js'
-import { SlotPorts, type FormerPorts } from './ports.js'
-import { byAge, reconcileEngines, unfit } from './reconcile.js'
-import { removeFound } from './remove-found.js'
-import { labelledPorts } from '../plan/launch/engine-ports.js'
+import { SlotPorts } from './ports.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
-import { slotFile } from '../../config/parts/config-parts.js'
 import { WATCH_BEAT_MS } from './watch/health-watch.js'
-import { HeldEngines, unreadFile } from './held-engines.js'
+import { HeldEngines } from './held-engines.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
 import { isJournalled, SlotJournal, swapIn } from './kept/slot-journal.js'
@@ -34,6 +30,7 @@ export class SlotFleet {
   readonly #leaving: LeavingSlots
   /** Engines of which a file that cannot be read keeps unknown what they should be. */
   readonly held: HeldEngines
+  readonly #adoption: Adoption
   /** Ports of slots, also of those that do not run. */
   readonly ports: SlotPorts
   readonly #exits: ExitHub
@@ -51,6 +48,7 @@ export class SlotFleet {
     this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)), names })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
     this.held = new HeldEngines({ ...deps, exits: this.#exits, gone: deps.heldGone })
+    this.#adoption = new Adoption({ ...deps, members: this.#members, held: this.held, ports: this.ports })
     const launcher = new Launcher({
       runtime: deps.runtime,
       exits: this.#exits,
@@ -104,20 +102,11 @@ export class SlotFleet {
 
   /** Makes an owner for every configured slot, then adopts or removes what an earlier gateway left running. */
   async start (): Promise<void> {
-    const { config, runtime, instance, stateFiles } = this.#deps
+    const { config, stateFiles } = this.#deps
     const names = [...withEngine(config.snapshot.slots).keys()]
     const states = await Promise.all(names.map(name => stateFiles.read(name)))
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
-    const found = (await runtime.list({ [LABEL_INSTANCE]: instance })).filter(({ labels }) => labels[LABEL_DAEMON] === undefined)
-    for (const { labels, address } of byAge(found)) this.#recall(labels, address)
-    const wanted = new Map([...this.#members].map(([name, { engine }]) => [name, engine.wantedHash(true)]))
-    const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
-    await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
-    for (const { slot, engine } of plan.adopt) void this.#adopt(slot, engine)
-    await Promise.all(plan.hold.map(async ({ slot, engine }) => {
-      this.held.hold(slot, { engine, state: await stateFiles.read(slot), file: this.#unreadFile(slot) ?? slotFile(slot) })
-    }))
-    this.#settleHeld()
+    await this.#adoption.start()
   }
 
   /** Follows a change of configuration: new slots get an owner, vanished ones are stopped, running ones keep running. */
@@ -153,7 +142,7 @@ export class SlotFleet {
 
   /** Files, models, hardware, images or plugins changed: what was not worth a try may be by now. */
   surroundingsChanged (): void {
-    this.#settleHeld()
+    this.#adoption.settleHeld()
     for (const { owner } of this.#members.values()) owner.surroundingsChanged()
   }
 
@@ -204,39 +193,6 @@ export class SlotFleet {
     await this.#deps.stateFiles.flush()
   }
 
-  /** Engines whose slots are known by now: nothing is awaited between the slot's arrival and its engine's adoption. */
-  #settleHeld (): void {
-    for (const name of this.held.names()) {
-      // asking may read the registry anew, which leads here too
-      const held = this.#unreadFile(name) === null ? this.held.take(name) : null
-      if (held === null) continue
-      const { engine, state } = held
-      // a request that was refused meanwhile may have chosen another port
-      this.ports.forget(name)
-      this.#recall(engine.labels, { port: null, ...engine.address, ...state?.port == null ? {} : { port: state.port } })
-      const member = this.#members.get(name)
-      const reason = unfit(engine, member?.engine.wantedHash(true), false)
-      const gone = reason === null ? this.#adopt(name, engine) : this.#removeFound(engine, reason)
-      if (member !== undefined) member.engine.free = gone
-      this.#background(name, gone)
-    }
-  }
-
-  #unreadFile (name: string): string | null {
-    const { config, models, plans } = this.#deps
-    return unreadFile(config.snapshot, models, name, () => plans.swaps.of(name)?.model ?? plans.slot(name).model.default)
-  }
-
-  async #adopt (slot: string, engine: EngineInspection): Promise<void> {
-    const member = this.#members.get(slot)
-    if (member !== undefined) member.engine.found = engine
-    member?.owner.adopt()
-  }
-
-  #removeFound (engine: EngineInspection, reason: string): Promise<void> {
-    return removeFound(this.#deps, engine, reason, slot => this.#members.get(slot)?.owner)
-  }
-
   #join (name: string, state: SlotStateFile | null): void {
     if (this.#members.has(name)) return
     const { clock, plans } = this.#deps
@@ -249,21 +205,8 @@ export class SlotFleet {
     })
     const member: Member = { name, owner, engine, feed: new SnapshotFeed(), unwatchExit: () => {} }
     this.#members.set(name, member)
-    this.#remember(name, state)
+    if (state !== null) this.ports.remember(name, state)
     this.#deps.changed(name)
-  }
-
-  #remember (name: string, had: FormerPorts | null): void {
-    if (this.#members.has(name) && had !== null) this.ports.remember(name, had)
-  }
-
-  /** @param otherwise of an engine that does not say itself what it was started with */
-  #recall (labels: EngineInspection['labels'], otherwise: FormerPorts | null): void {
-    const name = labels[LABEL_SLOT] ?? ''
-    const told = labelledPorts(labels)
-    // what is recorded may be a launch behind
-    if (told !== null) this.ports.forget(name)
-    this.#remember(name, told ?? otherwise)
   }
 
   /** The name is free at once; the engine goes as soon as it may. */
