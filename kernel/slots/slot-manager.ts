@@ -13,14 +13,13 @@ import type { ResolvedImage } from '../runtime/image/image-manifest.js'
 import { createEngineClient } from './life/engine/engine-client.js'
 import { unreadNames } from './life/held-engines.js'
 import type { ImagePulls } from './life/image-pulls.js'
-import { swapModel } from './life/model-swap.js'
-import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
+import type { ShadowSlots } from './shadow-slots.js'
 import type { FleetDeps } from './life/fleet-deps.js'
 import type { SlotFleet } from './life/slot-fleet.js'
 import { isFurtherReplica } from './schedule/replica-names.js'
-import { isServing } from './schedule/slot-machine.js'
 import { slotNotFound } from './schedule/slot-errors.js'
 import { SlotLending } from './slot-lending.js'
+import { SlotVerbs } from './slot-verbs.js'
 import { slotLogs } from './life/slot-logs.js'
 import { mergedLogs } from './replicas/replica-logs.js'
 import type { PrefixSource } from './replicas/prefix-places.js'
@@ -48,12 +47,14 @@ const MIB = 1024 * 1024
 export class SlotManager implements SlotService {
   readonly #deps: SlotManagerDeps
   readonly #lending: SlotLending
+  readonly #verbs: SlotVerbs
   readonly #throughput = new Map<string, Throughput>()
   readonly #notByThemselves = new Set<string>()
 
   constructor (deps: SlotManagerDeps) {
     this.#deps = deps
     this.#lending = new SlotLending(deps)
+    this.#verbs = new SlotVerbs({ ...deps, lending: this.#lending, slots: this })
   }
 
   names (): readonly string[] { return this.#deps.shadows.names() }
@@ -155,84 +156,29 @@ export class SlotManager implements SlotService {
     return this.#lending.acquire(name, signal, light, priority, source)
   }
 
-  /** Another model than the configured one is loaded, and written down once it serves. */
-  async load (name: string, { model, signal = never }: { model?: string, signal?: AbortSignal } = {}): Promise<void> {
-    const slot = this.config(name)
-    if (slot.served_by !== null && model === undefined) return this.ensureReady(name, signal)
-    if (!slot.enabled) throw svcError('slot.config_error', `slot '${name}' is disabled; enable it with \`svc slot edit ${name} --enable\``)
-    if (model === undefined || model === this.status(name).modelId) return await this.#loadOwn(name, signal)
-    await this.swap(name, model, { signal })
-    await this.#deps.writer.update(name, { model: { default: model } })
+  load (name: string, options?: { model?: string, signal?: AbortSignal }): Promise<void> {
+    return this.#verbs.load(name, options)
   }
 
-  async unload (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
-    this.#mustHaveEngine(name, 'unloaded')
-    if (this.config(name).pinned && !force) throw pinned(name)
-    const set = this.#deps.sets.find(name)
-    if (set !== null) return await set.unload(force)
-    await this.#deps.fleet.owner(name).unload(force)
-    await this.#deps.fleet.held.stop(name)
-    this.#deps.gate.released(name)
+  unload (name: string, options?: { force?: boolean }): Promise<void> { return this.#verbs.unload(name, options) }
+  restart (name: string, options?: { signal?: AbortSignal }): Promise<void> { return this.#verbs.restart(name, options) }
+
+  swap (name: string, model: string, options?: { signal?: AbortSignal }): Promise<void> {
+    return this.#verbs.swap(name, model, options)
   }
 
-  async restart (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<void> {
-    this.#mustHaveEngine(name, 'restarted')
-    await this.#restartOwn(name, signal)
-  }
-
-  /** Puts another model in force without writing it down; the slot keeps it until it is restarted with another. */
-  async swap (name: string, model: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<void> {
-    this.#mustHaveEngine(name, 'given another model')
-    const slot = this.config(name)
-    const { plans, writer } = this.#deps
-    const problem = plans.modelProblem(slot, model)
-    if (problem !== null) throw svcError('model.not_found', problem, { param: 'model', details: { model_id: model, slot: name } })
-    await swapModel({
-      plans,
-      trialPlans: () => plans.over(this.#deps.config.snapshot),
-      profileFor: (of, wanted) => writer.preferredProfile(of, this.device(name), wanted),
-      contextFor: (of, wanted) => writer.contextOfFile(of, wanted),
-      refusals: (of, wanted, profile) => writer.refusals(of, wanted, profile),
-      status: of => this.status(of),
-      imageOf: (trial, of) => trial.image(of),
-      fetchImage: (of, image, inner) => this.#deps.pulls.fetch(of, image, inner),
-      restart: of => this.#restartOwn(of, never),
-      load: of => this.#deps.sets.find(of)?.returnTo(plans.modelId(of), never) ?? this.#loadOwn(of, never),
-      unload: of => this.#deps.sets.find(of)?.unload(false) ?? this.#deps.fleet.owner(of).unload(false)
-    }, name, model, signal)
-  }
-
-  async converge (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<Convergence> {
-    const { plans, fleet } = this.#deps
-    this.config(name)
-    plans.swaps.drop(name)
-    const wasUp = isServing(this.status(name).state)
-    if (!wasUp) await this.load(name, { signal })
-    // also what was just loaded may have been on its way from an older configuration
-    const { modelId, configDrift } = this.status(name)
-    const isRight = modelId === plans.modelId(name) && !configDrift
-    if (!isRight) await (this.#deps.sets.find(name)?.restart(signal) ?? fleet.owner(name).restart(false, signal))
-    if (!wasUp) return 'loaded'
-    return isRight ? 'skipped' : modelId === plans.modelId(name) ? 'reloaded' : 'swapped'
-  }
+  converge (name: string, options?: { signal?: AbortSignal }): Promise<Convergence> { return this.#verbs.converge(name, options) }
 
   create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig> {
     return this.#deps.writer.create(name, config)
   }
 
-  async update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig> {
-    this.#mustHaveFile(name, 'changed')
-    return await this.#deps.writer.update(name, patch)
+  update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig> {
+    return this.#verbs.update(name, patch)
   }
 
-  async delete (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
-    this.#mustHaveFile(name, 'deleted')
-    if (this.config(name).pinned && !force) throw pinned(name)
-    const set = this.#deps.sets.find(name)
-    // the file first: a crash in between leaves an engine without a slot, which the next start removes
-    await this.#deps.writer.delete(name, force)
-    const members = set?.memberNames() ?? [name]
-    await Promise.all(members.map(member => this.#deps.fleet.drop(member, force)))
+  async delete (name: string, options?: { force?: boolean }): Promise<void> {
+    await this.#verbs.delete(name, options)
     this.#throughput.delete(name)
   }
 
@@ -306,28 +252,6 @@ export class SlotManager implements SlotService {
     return this.#deps.pulls.watch(name, this.#image(name), signal)
   }
 
-  async #loadOwn (name: string, signal: AbortSignal): Promise<void> {
-    await (this.#deps.sets.find(name)?.load(signal) ?? this.#lending.admitted(name, signal, owner => owner.load(signal)))
-  }
-
-  async #restartOwn (name: string, signal: AbortSignal): Promise<void> {
-    const set = this.#deps.sets.find(name)
-    await (set?.restart(signal) ?? this.#lending.admitted(name, signal, owner => owner.restart(false, signal)))
-  }
-
-  #mustHaveEngine (name: string, what: string): void {
-    const shadow = this.#deps.shadows.find(name)
-    if (shadow !== null) throw notItsOwn(shadow, what)
-    this.config(name)
-  }
-
-  /** A shadow that an operator made is his; the others are made of the anchor's configuration. */
-  #mustHaveFile (name: string, what: string): void {
-    const shadow = this.#deps.shadows.find(name)
-    if (shadow !== null && !shadow.hasFile) throw notItsOwn(shadow, what)
-    this.config(name)
-  }
-
   #image (name: string): ResolvedImage {
     const runs = this.#deps.shadows.find(name)?.anchor ?? name
     const { plans } = this.#deps
@@ -336,8 +260,4 @@ export class SlotManager implements SlotService {
     throw svcError('slot.config_error', `slot '${name}' runs no container image${plans.form(plans.slot(runs)) === 'process' ? ': its engine runs as a process' : ''}`,
       { details: { slot: name } })
   }
-}
-
-function pinned (name: string): Error {
-  return svcError('slot.pinned', `slot '${name}' is pinned; use force to stop it anyway`, { details: { slot: name } })
 }
