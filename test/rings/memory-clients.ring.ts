@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
+import { agentsRemember } from '../plugins/mcp/memory-agents.js'
 import { shapeDifferences } from '../plugins/services/memory-engine/shape-differences.js'
 import { brought, lacking, runClient, scriptsBeside } from './support/clients.js'
 import { recorded, typeCheck, type Exchange, type HindsightApi } from './support/hindsight-exchanges.js'
@@ -96,8 +97,9 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   const api = await (await fetch(`${server.url}/openapi.json`)).json() as HindsightApi
   const misfits = typeCheck(api)
   const front = await inFront(t, server)
+  const embedded = await embeddedGateway(t, server)
   const [theirs, ours] = await Promise.all([
-    exchangesAt(t, 'a Hindsight server', front, api), exchangesAt(t, 'embedded', await embeddedGateway(t, server), api)
+    exchangesAt(t, 'a Hindsight server', front, api), exchangesAt(t, 'embedded', embedded, api)
   ])
   const differences = new Set<string>()
   for (const [client, want] of theirs) {
@@ -116,6 +118,9 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   const asked = new Set([...theirs.values()].flat().map(({ operation }) => operation))
   const all = Object.entries(api.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`))
   t.same(all.filter(each => !asked.has(each)), [], 'no operation of the server is left out')
+  for (const [engine, url] of [['a Hindsight server', front], ['the embedded engine', embedded]] as const) {
+    await t.test(`an agent remembers over MCP what another agent may and may not see, on ${engine}`, t => agentsRemember(t, url, true))
+  }
   await t.test('a server that is full stays a 503 with the time to come back, on every way to it', t => staysFull(t, server, front))
   await server.stop()
   t.same(server.pids.filter(pid => existsSync(`/proc/${pid}`)), [], 'the server and its database have ended')

@@ -1,43 +1,22 @@
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import t, { type Test } from 'tap'
+import type { Client } from '@modelcontextprotocol/client'
+import t from 'tap'
 import approvalsApi from '../../../plugins/api/approvals/index.js'
 import mcpAdmin from '../../../plugins/mcp/admin/index.js'
 import mcpMemory from '../../../plugins/mcp/memory/index.js'
 import mcpServers from '../../../plugins/mcp/servers/index.js'
 import approvals from '../../../plugins/services/approvals/index.js'
 import { fakeHindsight } from '../services/memory/fake-hindsight.js'
-import { memoryHost, type MemoryHost } from '../services/memory/host.js'
+import { memoryHost } from '../services/memory/host.js'
+import { agentsRemember, attempts, call, connect } from './memory-agents.js'
 
 const plugins = [approvals, approvalsApi, mcpAdmin, mcpMemory, mcpServers]
-
-async function connect (t: Test, { baseUrl }: MemoryHost, headers: Record<string, string>, server = 'memory'): Promise<Client> {
-  const client = new Client({ name: 'Memory Tester', version: '1' })
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp/${server}`), { requestInit: { headers } }))
-  t.teardown(() => client.close())
-  return client
-}
-
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers of every shape
-async function call (client: Client, name: string, args: Record<string, unknown> = {}): Promise<any> {
-  const { content } = await client.callTool({ name, arguments: args }) as { content: Array<{ text: string }> }
-  return JSON.parse(content[0]!.text) as unknown
-}
-
-/** Ways in which an agent may try to get at what another one keeps for itself. */
-const attempts = (unit: string, own: string): ReadonlyArray<readonly [tool: string, args: Record<string, unknown>]> => [
-  ['memory_search', { query: 'Monday', dataset: 'private:alice' }], ['memory_list', { dataset: 'private:alice' }],
-  ['memory_history', { memory_id: unit }], ['memory_history', { memory_id: unit, dataset: 'private:alice' }],
-  ['memory_curate', { memory_id: unit, state: 'invalidated' }], ['bank_stats', { dataset: 'private:alice' }],
-  ['memory_reflect', { query: 'doctor', dataset: 'private:alice' }], ['tags_list', { dataset: 'private__alice' }],
-  ['memory_delete', { ids: [own], dataset: 'private:alice' }], ['memory_curate', { memory_id: '../../private__alice/memories/x', text: 'x' }]
-]
 
 t.test('an agent remembers over MCP what another agent may and may not see', async t => {
   const fake = await fakeHindsight(t)
   const host = await memoryHost(t, { url: fake.url, plugins })
-  const alice = await connect(t, host, { 'x-svc-agent': 'alice', 'x-svc-private': '1' })
-  const bob = await connect(t, host, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
-  const open = await connect(t, host, { 'x-svc-agent': 'alice' })
+  const alice = await connect(t, host.baseUrl, { 'x-svc-agent': 'alice', 'x-svc-private': '1' })
+  const bob = await connect(t, host.baseUrl, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
+  const open = await connect(t, host.baseUrl, { 'x-svc-agent': 'alice' })
 
   t.match((await alice.listTools()).tools.map(({ name }) => name).sort(), [
     'bank_consolidate', 'bank_stats', 'directive_create', 'directive_delete', 'directive_list', 'memory_add', 'memory_curate',
@@ -66,7 +45,7 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
   t.strictSame((await call(bob, 'memory_recall', { query: 'Monday' })).results.length, 1)
 
   const { id: unit } = fake.bank('private__alice').units[0]!
-  for (const [tool, args] of attempts(unit as string, own.id as string)) {
+  for (const [tool, args] of attempts({ memory: unit as string, document: own.id as string })) {
     t.match(await call(bob, tool, args), { status: 'error' }, `${tool} ${JSON.stringify(args)}`)
   }
   t.strictSame(await call(bob, 'memory_delete', { ids: [own.id] }), { deleted: 0 })
@@ -101,38 +80,13 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
 
 t.test('the same holds on the engine of the gateway\'s own, where what is deleted is gone', async t => {
   const host = await memoryHost(t, { plugins })
-  const alice = await connect(t, host, { 'x-svc-agent': 'alice', 'x-svc-private': '1' })
-  const bob = await connect(t, host, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
-  const open = await connect(t, host, { 'x-svc-agent': 'alice' })
-  const shared = await call(open, 'memory_add', { text: 'The team meets on Monday.', tags: 'team, dates' })
-  const own = await call(alice, 'memory_add', { text: 'Alice meets her doctor on Monday.', dataset: 'shared' })
-  const texts = async (client: Client): Promise<string[]> =>
-    (await call(client, 'memory_search', { query: 'meets' })).results.map(({ text }: { text: string }) => text).toSorted()
-  const all = ['Alice meets her doctor on Monday.', 'The team meets on Monday.']
-  t.strictSame(await texts(alice), all)
-  t.strictSame(await texts(bob), ['The team meets on Monday.'])
-  const { items: [unit] } = await call(alice, 'memory_list', { dataset: 'private:alice' })
-  for (const [tool, args] of attempts(unit.id as string, own.id as string)) {
-    t.match(await call(bob, tool, args), { status: 'error' }, `${tool} ${JSON.stringify(args)}`)
-  }
-  t.strictSame(await call(bob, 'memory_delete', { ids: [own.id] }), { deleted: 0 })
-  t.strictSame(await texts(alice), all)
-
-  const second = await call(open, 'memory_add', { text: 'The team meets on Friday.' })
-  const waiting = await call(open, 'memory_delete', { ids: [shared.id, second.id] })
-  t.match(waiting, { status: 'pending_approval', approval_id: /.+/ })
-  t.equal((await texts(bob)).length, 2, 'nothing is deleted before it is approved')
-  const { json } = await host.call('POST', `/api/agent/approvals/${waiting.approval_id as string}/approve`)
-  t.match(json.approval, { state: 'executed', result: { deleted: 2 } })
-  t.strictSame(await texts(bob), [])
-  t.strictSame(await call(alice, 'memory_delete', { ids: [own.id] }), { deleted: 1 })
-  t.strictSame(await texts(alice), [])
+  await agentsRemember(t, host.baseUrl, false)
 })
 
 t.test('an agent that has the gateway\'s own server alone remembers as well', async t => {
   const fake = await fakeHindsight(t)
   const host = await memoryHost(t, { url: fake.url, plugins })
-  const alice = await connect(t, host, { 'x-svc-agent': 'alice', 'x-svc-private': '1' }, 'admin')
+  const alice = await connect(t, host.baseUrl, { 'x-svc-agent': 'alice', 'x-svc-private': '1' }, 'admin')
   const names = (await alice.listTools()).tools.map(({ name }) => name).filter(name => name.startsWith('memory_'))
   t.strictSame(names, ['memory_add', 'memory_delete', 'memory_list', 'memory_search'])
   const ids: string[] = []
@@ -148,7 +102,7 @@ t.test('an agent that has the gateway\'s own server alone remembers as well', as
 
 t.test('while the memory is off its tools are not listed, and say how to switch it on', async t => {
   const host = await memoryHost(t, { plugins, files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n' } })
-  const client = await connect(t, host, {})
+  const client = await connect(t, host.baseUrl, {})
   for (const [name, args] of [['memory_add', { text: 'x' }], ['memory_search', { query: 'x' }], ['bank_stats', {}]] as const) {
     t.match(await call(client, name, args), { status: 'error', http_status: 503, error: { code: 'memory.unavailable', message: /svc memory enable/ } })
   }
