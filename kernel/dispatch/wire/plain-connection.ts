@@ -3,7 +3,8 @@ import type { Readable } from 'node:stream'
 import { errors } from 'undici'
 import { BodyWriter, type WriterOwner } from './body-writer.js'
 import { ChunkedBody } from './chunked-body.js'
-import { readHead, type WireHead } from './answer-head.js'
+import type { WireHead } from './answer-head.js'
+import { HeadReader } from './head-reader.js'
 
 /** Who asked, and is told of the answer. */
 export interface WireReader {
@@ -40,12 +41,7 @@ export interface ConnectionOwner {
  * comes in one go.
  */
 const SHARED = Buffer.allocUnsafeSlow(256 * 1024)
-const HEAD_END = Buffer.from('\r\n\r\n')
-/** The end of such a head would be waited for without end. */
-const LONE_FEED = /(?:^|[^\r])\n/
-const LONGEST_HEAD = 16 * 1024
 const KEEP_ALIVE_PROBE_MS = 60_000
-const EMPTY = Buffer.alloc(0)
 
 /** One connection without TLS, with one POST at a time. */
 export class PlainConnection implements WriterOwner {
@@ -58,11 +54,8 @@ export class PlainConnection implements WriterOwner {
   #writer: BodyWriter | null = null
   #isConnected = false
   #timer: NodeJS.Timeout | null = null
-  /** What came of a head so far. */
-  #partial: Buffer = EMPTY
+  readonly #heads = new HeadReader()
   #answer: WireHead | null = null
-  /** The last head that came, and what it says. */
-  #last: { readonly text: string, readonly head: WireHead } | null = null
   #left = 0
   #chunks: ChunkedBody | null = null
   #failure: Error | null = null
@@ -168,52 +161,14 @@ export class PlainConnection implements WriterOwner {
       return true
     }
     if (this.#answer === null) {
-      from = this.#readHead(count)
-      if (from === -1 || this.#answer === null) return true
+      const head = this.#heads.take(SHARED.subarray(0, count))
+      if (head === null || !this.#begin(head)) return true
+      from = this.#heads.bodyAt
     }
     return this.#readBody(from, count)
   }
 
-  /** Where the body begins; -1 when there is nothing to go on with. */
-  #readHead (count: number): number {
-    let bytes: Buffer = SHARED.subarray(0, count)
-    const before = this.#partial.length
-    if (before > 0) bytes = Buffer.concat([this.#partial, bytes])
-    let start = 0
-    for (;;) {
-      const end = bytes.indexOf(HEAD_END, start)
-      if (end === -1 || end - start > LONGEST_HEAD) {
-        const rest = bytes.subarray(start)
-        if (rest.length > LONGEST_HEAD) this.#stop(new errors.HeadersOverflowError())
-        else if (LONE_FEED.test(rest.toString('latin1'))) this.#malformed('a line of the head has no carriage return')
-        else this.#partial = Buffer.from(rest)
-        return -1
-      }
-      const answer = this.#headOf(bytes.toString('latin1', start, end))
-      start = end + HEAD_END.length
-      if (typeof answer === 'string') {
-        this.#malformed(answer)
-        return -1
-      }
-      if (answer.status === 101) {
-        this.#malformed('the other side changed the protocol')
-        return -1
-      }
-      // what an answer is announced with is not passed on
-      if (answer.status < 200) continue
-      this.#partial = EMPTY
-      return this.#begin(answer) ? start - before : -1
-    }
-  }
-
-  /** An engine begins most of its answers alike, within one second at least: the same text is not taken apart again. */
-  #headOf (text: string): WireHead | string {
-    if (this.#last?.text === text) return this.#last.head
-    const head = readHead(text)
-    if (typeof head !== 'string') this.#last = { text, head }
-    return head
-  }
-
+  /** False when who asked has left. */
   #begin (answer: WireHead): boolean {
     const reader = this.#reader!
     this.#answer = answer
