@@ -75,6 +75,11 @@ export class ReplicaMembers {
     })
   }
 
+  /** Those that run, or are about to. */
+  live (): readonly ReplicaMember[] {
+    return this.states().flatMap(({ index, stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming' ? this.at(index)! : [])
+  }
+
   isFree (wants: Wants): boolean { return this.#free(wants).length > 0 }
 
   /** A lease of a replica that is free at this moment, else null. */
@@ -100,6 +105,38 @@ export class ReplicaMembers {
     } finally {
       this.#starting.delete(index)
     }
+  }
+
+  /** Starts the first so many. Resolves with why some did not come up; rejects when none did. */
+  async load (count: number, signal: AbortSignal): Promise<readonly unknown[]> {
+    const loads = this.#all.slice(0, count).map(member => this.admitted(member, signal, owner => owner.load(signal)))
+    const ends = await Promise.allSettled(loads)
+    const reasons = ends.flatMap(end => end.status === 'rejected' ? [end.reason as unknown] : [])
+    if (reasons.length === ends.length) throw reasons[0]
+    return reasons
+  }
+
+  /**
+   * One after the other, so that the others answer meanwhile.
+   * @param isMeant asked of each that runs, when it is its turn
+   */
+  async restart (signal: AbortSignal, isMeant: (member: ReplicaMember) => boolean = () => true): Promise<void> {
+    for (const { index } of this.live()) {
+      // there may be fewer by now
+      const member = this.at(index)
+      if (member !== undefined && isMeant(member)) await this.admitted(member, signal, owner => owner.restart(false, signal))
+    }
+  }
+
+  /** Resolves when their engines are gone. */
+  async unload (force: boolean): Promise<void> {
+    const { fleet, gate } = this.#deps
+    const gone = await Promise.allSettled(this.#all.map(async ({ name }) => {
+      await fleet.owner(name).unload(force)
+      await fleet.held.stop(name)
+      gate.released(name)
+    }))
+    for (const end of gone) if (end.status === 'rejected') throw end.reason
   }
 
   /** What failed for good may be tried again when it is needed. */

@@ -1,3 +1,6 @@
+import type { NamedSlotConfig } from '../../contract/index.js'
+import { mostReplicas } from '../schedule/replica-names.js'
+
 /**
  * `up` takes requests; `retiring` is up and gets none any more, until its last one has ended; `coming` is being started;
  * `leaving` is being stopped; `failed` did not come up, or broke.
@@ -46,6 +49,20 @@ export interface ReplicaTerms {
   readonly idleMs: number | null
   /** False for a slot that nothing has asked for, or that was unloaded. */
   readonly awake: boolean
+}
+
+/** @param idleMs how long any has had nothing to do before it goes; null is never */
+export function termsOf (slot: NamedSlotConfig, idleMs: number | null, isAwake: boolean): ReplicaTerms {
+  return {
+    min: slot.min_replicas,
+    normal: slot.replicas,
+    max: mostReplicas(slot),
+    workers: slot.workers,
+    upAfterMs: slot.scale_up_wait_s * 1000,
+    downAfterMs: slot.scale_down_wait_s * 1000,
+    idleMs,
+    awake: isAwake && slot.enabled
+  }
 }
 
 export type ReplicaAction =

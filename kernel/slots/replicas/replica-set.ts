@@ -2,7 +2,7 @@ import {
   messageOf, svcError, type EventBus, type Logger, type NamedSlotConfig, type SlotLease, type SlotStatus, type SvcError,
   type Timer
 } from '../../contract/index.js'
-import { SnapshotFeed } from '../../async/snapshot-feed.js'
+import type { SnapshotFeed } from '../../async/snapshot-feed.js'
 import { mostReplicas } from '../schedule/replica-names.js'
 import type { ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { refusalError } from '../schedule/slot-errors.js'
@@ -12,7 +12,8 @@ import { DemandPeak } from './demand-peak.js'
 import type { PrefixSource } from './prefix-places.js'
 import { ReplicaLine } from './replica-line.js'
 import { isGone, ReplicaMembers, type ReplicaMember, type ReplicaMembersDeps } from './replica-members.js'
-import { planReplicas, type Replica, type ReplicaAction, type ReplicaPlan, type ReplicaTerms } from './replica-plan.js'
+import { ReplicaNews } from './replica-news.js'
+import { planReplicas, termsOf, type ReplicaAction, type ReplicaPlan } from './replica-plan.js'
 import { statusOfReplicas } from './replica-status.js'
 
 export interface ReplicaSetDeps extends ReplicaMembersDeps {
@@ -39,10 +40,11 @@ export interface ReplicaTurn {
  */
 export class ReplicaSet {
   readonly name: string
-  readonly feed = new SnapshotFeed<SlotStatus>()
+  readonly feed: SnapshotFeed<SlotStatus>
   readonly #deps: ReplicaSetDeps
   readonly #members: ReplicaMembers
   readonly #line: ReplicaLine
+  readonly #news: ReplicaNews
   readonly #peak = new DemandPeak()
   #slot: NamedSlotConfig
   /** Something has asked for the slot since it was unloaded. */
@@ -58,12 +60,13 @@ export class ReplicaSet {
   #inFlight = 0
   /** Those and the ones in line that another replica may be started for, when they were counted last. */
   #demand = 0
-  #state: SlotStatus['state'] = 'offline'
 
   constructor (slot: NamedSlotConfig, deps: ReplicaSetDeps) {
     this.name = slot.name
     this.#slot = slot
     this.#deps = deps
+    this.#news = new ReplicaNews(slot.name, deps)
+    this.feed = this.#news.feed
     this.#members = new ReplicaMembers(deps)
     this.#line = new ReplicaLine(deps.clock, () => { this.#lookSoon() })
     this.follow(slot)
@@ -121,47 +124,29 @@ export class ReplicaSet {
     this.#mustBeOpen()
     this.#awake = true
     this.#members.forgive()
-    const normal = this.#members.all.slice(0, Math.max(this.#slot.replicas, this.#slot.min_replicas))
-    const loads = normal.map(member => this.#members.admitted(member, signal, owner => owner.load(signal)))
-    const ends = await Promise.allSettled(loads)
-    const failed = ends.filter(end => end.status === 'rejected')
-    if (failed.length === ends.length) throw failed[0]!.reason
-    for (const { reason } of failed) this.#deps.log.warn({ slot: this.name, error: messageOf(reason) }, 'a replica did not come up')
+    const failed = await this.#members.load(Math.max(this.#slot.replicas, this.#slot.min_replicas), signal)
+    for (const reason of failed) this.#deps.log.warn({ slot: this.name, error: messageOf(reason) }, 'a replica did not come up')
   }
 
   /** One after the other, so that the others answer meanwhile. */
   async restart (signal: AbortSignal): Promise<void> {
     this.#mustBeOpen()
     this.#awake = true
-    const live = this.#live()
-    if (live.length === 0) return await this.load(signal)
-    for (const { index } of live) {
-      const member = this.#members.at(index)
-      if (member !== undefined) await this.#members.admitted(member, signal, owner => owner.restart(false, signal))
-    }
+    if (this.#members.live().length === 0) return await this.load(signal)
+    await this.#members.restart(signal)
   }
 
   /** As `load`, but those that run with another model start anew, one after the other. */
   async returnTo (modelId: string | null, signal: AbortSignal): Promise<void> {
     const { fleet } = this.#deps
-    for (const { index } of this.#live()) {
-      const member = this.#members.at(index)
-      if (member === undefined || fleet.core(member.name) === null || fleet.status(member.name).modelId === modelId) continue
-      await this.#members.admitted(member, signal, owner => owner.restart(false, signal))
-    }
+    await this.#members.restart(signal, ({ name }) => fleet.core(name) !== null && fleet.status(name).modelId !== modelId)
     await this.load(signal)
   }
 
   /** Resolves when the engines are gone. */
   async unload (force: boolean): Promise<void> {
-    const { fleet, gate } = this.#deps
     this.#sleep('unloaded')
-    const gone = await Promise.allSettled(this.memberNames().map(async name => {
-      await fleet.owner(name).unload(force)
-      await fleet.held.stop(name)
-      gate.released(name)
-    }))
-    for (const end of gone) if (end.status === 'rejected') throw end.reason
+    await this.#members.unload(force)
   }
 
   /** Refuses those who wait, unless a replica is left that serves. */
@@ -178,11 +163,6 @@ export class ReplicaSet {
     this.#members.unfollow()
     this.#line.refuse(() => error)
     this.feed.close()
-  }
-
-  /** Those that run, or are about to. */
-  #live (): readonly Replica[] {
-    return this.#members.states().filter(({ stage }) => stage === 'up' || stage === 'retiring' || stage === 'coming')
   }
 
   #mustBeOpen (): void {
@@ -251,7 +231,7 @@ export class ReplicaSet {
     if (actions.some(({ type }) => type === 'keep')) this.#letIn()
     this.#timer?.cancel()
     this.#timer = lookAt === null ? null : clock.setTimer(Math.max(1, lookAt - clock.monotonic()), () => { this.#look() })
-    this.#tell()
+    this.#news.tell(this.status())
   }
 
   #plan (): ReplicaPlan {
@@ -267,21 +247,7 @@ export class ReplicaSet {
       oldestSince: waiting === 0 ? null : this.#line.pressingSince() ?? now,
       peak: this.#peak.most(this.#demand, now, this.#windowMs),
       peakFallsAt: this.#peak.fallsAt(this.#windowMs)
-    }, this.#terms(), now)
-  }
-
-  #terms (): ReplicaTerms {
-    const slot = this.#slot
-    return {
-      min: slot.min_replicas,
-      normal: slot.replicas,
-      max: mostReplicas(slot),
-      workers: slot.workers,
-      upAfterMs: slot.scale_up_wait_s * 1000,
-      downAfterMs: this.#windowMs,
-      idleMs: this.#deps.fleet.idleTimeoutMs(this.name),
-      awake: this.#awake && slot.enabled
-    }
+    }, termsOf(this.#slot, this.#deps.fleet.idleTimeoutMs(this.name), this.#awake), now)
   }
 
   /** Those who wait, as far as replicas are free for them. */
@@ -298,14 +264,14 @@ export class ReplicaSet {
         retiring.delete(member.index)
         return
       case 'start':
-        this.#announce(member, 'started', this.#line.all === 0 ? 'held up' : `${this.#line.all} waiting`)
+        this.#news.scaled(member.index, 'started', this.#line.all === 0 ? 'held up' : `${this.#line.all} waiting`)
         void this.#bringUp(member)
         return
       case 'retire':
         retiring.add(member.index)
         return
       case 'stop':
-        this.#announce(member, 'stopped', action.why === 'idle' ? 'idle' : 'not needed')
+        this.#news.scaled(member.index, 'stopped', action.why === 'idle' ? 'idle' : 'not needed')
         void this.#deps.fleet.owner(member.name).evict(`unloaded: ${action.why === 'idle' ? 'no request for a while' : 'not needed for a while'}`)
         retiring.delete(member.index)
     }
@@ -315,28 +281,8 @@ export class ReplicaSet {
     const { signal } = this.#round
     await this.#members.bringUp(member, signal).catch((error: unknown) => {
       // its own state tells; those who wait hear of it when nothing else comes up for them
-      if (!signal.aborted && this.#live().length === 0 && !isGone(error)) this.#line.refuse(() => error as SvcError)
+      if (!signal.aborted && this.#members.live().length === 0 && !isGone(error)) this.#line.refuse(() => error as SvcError)
     })
     this.#look()
-  }
-
-  #announce ({ index }: ReplicaMember, what: 'started' | 'stopped', why: string): void {
-    const { events, log } = this.#deps
-    const data = { slot: this.name, replica: index, what, why }
-    const message = `${this.name}: replica ${index} is ${what}: ${why}`
-    events.emit({ type: 'slot.scale', severity: 'info', source: `slot:${this.name}`, message, data })
-    log.info(data, message)
-  }
-
-  /** Readers of the feed see every change; the event bus, what becomes of the slot as a whole. */
-  #tell (): void {
-    const status = this.status()
-    this.feed.publish(status)
-    const [before, { state }] = [this.#state, status]
-    this.#state = state
-    if (state === before || (isServing(state) && isServing(before))) return
-    const data = { slot: this.name, from: before, to: state, model_id: status.modelId }
-    const severity = state === 'error' ? 'error' : 'info'
-    this.#deps.events.emit({ type: 'slot.state', severity, source: `slot:${this.name}`, message: `${this.name}: ${before} -> ${state}`, data })
   }
 }
