@@ -1,15 +1,16 @@
 import {
   abortable, isSvcError, messageOf, svcError, type EventBus, type NamedToolServer, type SvcError, type Timer
 } from 'svc-gateway/plugin'
-import { callError, endsConnection, isLostSession } from './call-errors.js'
+import { callError } from './call-errors.js'
 import { connect, type ChangeKind, type Connection, type ConnectionDeps } from './connection.js'
 import { mcpError } from './errors.js'
 import { Failures } from './failures.js'
-import { answerSchema, keyOf, learn } from './learned.js'
+import { keyOf, learn } from './learned.js'
 import { Offer, type OfferDeps } from './offer.js'
 import type { CallOptions, OfferedTool, ServerState, ServerStatus, ToolAnswer } from './ref.js'
+import { ServerRequests, type PassedMethod } from './server-requests.js'
 import { isRemote } from './spec.js'
-import { isDeeper, isGated } from './tool-list.js'
+import { isGated } from './tool-list.js'
 
 export interface HostedServerDeps extends ConnectionDeps, OfferDeps {
   readonly events: EventBus
@@ -17,7 +18,6 @@ export interface HostedServerDeps extends ConnectionDeps, OfferDeps {
 
 /** A server that could not be asked for its tools is asked again by itself, for what is not listed cannot be called. */
 const LEARN_AGAIN_MS = 5_000
-const MOST_LEVELS = 64
 
 /** One tool server: started or reached when it is needed, by one of many callers; paced when it fails; stopped when idle. */
 export class HostedServer {
@@ -27,8 +27,8 @@ export class HostedServer {
   #opening: Promise<Connection> | null = null
   readonly #failures: Failures
   readonly #offer: Offer
+  readonly #requests: ServerRequests
   #readyAt: number | null = null
-  #running = 0
   #idle: Timer | null = null
   #again: Timer | null = null
   readonly #closing = new AbortController()
@@ -42,9 +42,15 @@ export class HostedServer {
     this.#deps = deps
     this.#failures = new Failures(deps.clock)
     this.#offer = new Offer(server, deps)
+    this.#requests = new ServerRequests({
+      config: deps.config,
+      log: deps.log,
+      server: () => this.#server,
+      ready: signal => this.#ready(signal),
+      lost: (connection, error) => this.#lost(connection, error),
+      changed: () => this.#armIdle()
+    })
   }
-
-  readonly #clean = (text: string): string => this.#deps.config.withoutSecrets(text)
 
   get server (): NamedToolServer { return this.#server }
 
@@ -65,7 +71,7 @@ export class HostedServer {
       pid: this.#connection?.pid ?? null,
       protocol: this.#connection?.client.getNegotiatedProtocolVersion() ?? null,
       ...this.#offer.status(this.#server),
-      running: this.#running,
+      running: this.#requests.running,
       error: this.#failures.message,
       retryInMs: pauseMs === 0 ? null : pauseMs,
       log: count => this.#deps.log.last(count)
@@ -119,67 +125,15 @@ export class HostedServer {
   }
 
   /** Throws `mcp.unknown_tool` and what the server fails with. */
-  async call (name: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<ToolAnswer> {
-    const tool = this.tools.find(each => each.name === name)
-    if (tool === undefined) {
-      throw svcError('mcp.unknown_tool', `tool server ${this.#server.id} has no tool '${name}'; list its tools again`, { details: { tool: name } })
-    }
-    const { progress } = options
-    const params = { name: tool.own, arguments: { ...args } }
-    return await this.#request('tools/call', params, options.signal, `tool ${name}`, {
-      onprogress: ({ progress: done, total, message }) => progress?.(message ?? '', done, total)
-    }) as ToolAnswer
+  call (name: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<ToolAnswer> {
+    return this.#requests.call(this.tools, name, args, options)
   }
 
   /** What is passed through as it is: resources and prompts. */
-  async pass (
+  pass (
     method: PassedMethod, params: Readonly<Record<string, unknown>>, signal: AbortSignal
   ): Promise<Readonly<Record<string, unknown>>> {
-    return await this.#request(method, params, signal, method)
-  }
-
-  async #request (
-    method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal, what: string, options: RequestExtras = {},
-    isRetry = false
-  ): Promise<Record<string, unknown>> {
-    this.#running++
-    this.#idle?.cancel()
-    try {
-      const connection = await this.#ready(signal)
-      const timeout = this.#server.call_timeout_s * 1000
-      const answer = await connection.client.request({ method, params: { ...params } }, answerSchema,
-        { ...options, signal, timeout, resetTimeoutOnProgress: true })
-        .catch((error: unknown) => this.#requestFailed(connection, error, what, signal))
-      // what could not be written again, neither for a client nor in a row
-      if (isDeeper(answer, MOST_LEVELS)) {
-        throw mcpError('mcp.answer_too_large', `${what} of tool server ${this.#server.id}: the answer is nested deeper than ${MOST_LEVELS} levels`, { details: { id: this.#server.id } })
-      }
-      return answer
-    } catch (error) {
-      if (isRetry || !isLostSession((error as Error).cause)) throw error
-      return await this.#request(method, params, signal, what, options, true)
-    } finally {
-      this.#running--
-      this.#armIdle()
-    }
-  }
-
-  async #requestFailed (connection: Connection, error: unknown, what: string, signal: AbortSignal): Promise<never> {
-    signal.throwIfAborted()
-    const { id } = this.#server
-    const isOver = endsConnection(error)
-    if (isOver && connection.isPiped) {
-      // the program has gone, or goes this moment: its last words tell most
-      const why = await connection.ended
-      throw mcpError('mcp.server_ended', `tool server ${id} ${why} during ${what}${this.#deps.log.lastWords()}`, { details: { id }, cause: error })
-    }
-    const shown = callError(id, what, error, this.#clean)
-    if (isOver && this.#connection === connection) {
-      this.#connection = null
-      void this.#end(connection)
-      if (!isLostSession(error)) this.#fail(shown, this.#readyAt)
-    }
-    throw shown
+    return this.#requests.pass(method, params, signal)
   }
 
   async #ready (signal: AbortSignal): Promise<Connection> {
@@ -195,7 +149,7 @@ export class HostedServer {
   }
 
   async #open (): Promise<Connection> {
-    const { clock, log } = this.#deps
+    const { clock, config, log } = this.#deps
     const server = this.#server
     const starting = this.#starting = new AbortController()
     const stop = (): void => starting.abort(this.#closing.signal.reason)
@@ -216,13 +170,13 @@ export class HostedServer {
       this.#tell('running', `ready, ${learned.list.tools.length} tools`)
       for (const { name, reason } of learned.list.dropped) log.add('state', `tool ${name} is left out: ${reason}`)
       const open = connection
-      void open.ended.then(why => this.#over(open, why))
+      void open.ended.then(why => this.#lost(open, mcpError('mcp.server_ended', `tool server ${this.#server.id} ${why}${log.lastWords()}`)))
       return connection
     } catch (error) {
       if (connection !== null) await this.#end(connection).catch(() => undefined)
       const reason: unknown = starting.signal.aborted ? starting.signal.reason : error
       const shown = isSvcError(reason) ? reason : mcpError('mcp.server_failed',
-        `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason, this.#clean).message}${log.lastWords()}`,
+        `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason, text => config.withoutSecrets(text)).message}${log.lastWords()}`,
         { details: { id: server.id }, cause: reason })
       // the code that stopped it has told so
       if (this.#starting === starting) this.#fail(shown, null)
@@ -233,12 +187,12 @@ export class HostedServer {
     }
   }
 
-  /** It ended by itself. */
-  #over (connection: Connection, why: string): void {
+  /** @param error what it failed with; null where the next connection will do */
+  #lost (connection: Connection, error: SvcError | null): void {
     if (this.#connection !== connection) return
     this.#connection = null
     void this.#end(connection)
-    this.#fail(mcpError('mcp.server_ended', `tool server ${this.#server.id} ${why}${this.#deps.log.lastWords()}`), this.#readyAt)
+    if (error !== null) this.#fail(error, this.#readyAt)
   }
 
   /** A failure to end is in its log, also where the end is not waited for. */
@@ -274,9 +228,9 @@ export class HostedServer {
   #armIdle (): void {
     this.#idle?.cancel()
     const { idle_stop_s: idleS } = this.#server
-    if (this.#running > 0 || idleS === 0 || this.#connection === null) return
+    if (this.#requests.running > 0 || idleS === 0 || this.#connection === null) return
     this.#idle = this.#deps.clock.setTimer(idleS * 1000, () => {
-      if (this.#running === 0) this.stop(`idle for ${idleS} s`).catch(() => undefined)
+      if (this.#requests.running === 0) this.stop(`idle for ${idleS} s`).catch(() => undefined)
     })
   }
 
@@ -297,9 +251,3 @@ export class HostedServer {
     })
   }
 }
-
-/** Methods that go to a server as they come. */
-export const passedMethods = ['resources/list', 'resources/templates/list', 'resources/read', 'prompts/list', 'prompts/get'] as const
-export type PassedMethod = typeof passedMethods[number]
-
-type RequestExtras = Pick<NonNullable<Parameters<Connection['client']['request']>[2]>, 'onprogress'>

@@ -5,12 +5,13 @@ import {
 import { createAgent } from './http-answer.js'
 import { Catalog } from './catalog/catalog.js'
 import type { ConnectionDeps } from './connection.js'
-import { HostedServer, passedMethods, type HostedServerDeps, type PassedMethod } from './hosted-server.js'
+import { HostedServer, type HostedServerDeps } from './hosted-server.js'
 import type { Learned } from './learned.js'
 import { createPublicAgent } from './public-agent.js'
 import type { CatalogItem, OfferedTool, ResolvedManifest, ServerStatus, ToolServerDesk } from './ref.js'
 import { resolveServer } from './resolve/resolve.js'
 import { ServerLog } from './server-log.js'
+import { passedMethods, type PassedMethod } from './server-requests.js'
 import type { ToolServerSettings } from './settings.js'
 
 export interface ToolServersDeps extends Omit<ConnectionDeps, 'log' | 'dispatcher'>, Pick<HostedServerDeps, 'events'> {
