@@ -1,4 +1,4 @@
-import { constants, crc32, deflateRawSync } from 'node:zlib'
+import { constants, crc32, deflateRawSync, type ZlibOptions } from 'node:zlib'
 import { PermanentFailure } from '../operations/operation.js'
 import {
   CENTRAL, DEFLATED, DESCRIPTOR, END, END_BYTES, FIRST_DAY, HAS_DESCRIPTOR, LOCAL, LOCATOR, LOCATOR_BYTES, MANY, STORED,
@@ -54,7 +54,7 @@ export class ZipWriter {
   add (name: string, bytes: Buffer): void {
     // packing a few bytes costs more than it saves
     const method = bytes.length < WORTH_PACKING_BYTES ? STORED : DEFLATED
-    const packed = method === STORED ? bytes : deflateRawSync(bytes)
+    const packed = method === STORED ? bytes : deflateRawSync(bytes, roomFor(bytes.length))
     const entry: Entry = {
       name: Buffer.from(name), flags: UTF8_NAMES, method, crc: crc32(bytes), packed: packed.length, size: bytes.length
     }
@@ -139,6 +139,14 @@ export class ZipWriter {
     wide.writeUInt32LE(1, WIDE_END_BYTES + 16)
     return wide
   }
+}
+
+const [SMALLEST_WINDOW, LARGEST_WINDOW, CHUNK_BYTES] = [9, 15, 16 * 1024]
+
+/** A few bytes by default take 256 KiB to be packed, and hold 16 KiB as long as they are kept. */
+function roomFor (bytes: number): ZlibOptions {
+  const windowBits = Math.min(Math.max(Math.ceil(Math.log2(bytes)), SMALLEST_WINDOW), LARGEST_WINDOW)
+  return { windowBits, memLevel: windowBits - 7, chunkSize: Math.min(bytes, CHUNK_BYTES) }
 }
 
 function factsOf ({ name, flags, method, crc, packed, size }: Entry): Buffer {
