@@ -72,6 +72,7 @@ export class SlotVerbs implements Verbs {
       contextFor: (of, wanted) => writer.contextOfFile(of, wanted),
       refusals: (of, wanted, profile) => writer.refusals(of, wanted, profile),
       status: of => slots.status(of),
+      record: of => fleet.record(of),
       imageOf: (trial, of) => trial.image(of),
       fetchImage: (of, image, inner) => pulls.fetch(of, image, inner),
       restart: of => this.#restartOwn(of, never),
@@ -90,6 +91,7 @@ export class SlotVerbs implements Verbs {
     const { modelId, configDrift } = slots.status(name)
     const isRight = modelId === plans.modelId(name) && !configDrift
     if (!isRight) await (sets.find(name)?.restart(signal) ?? fleet.owner(name).restart(false, signal))
+    await fleet.record(name)
     if (!wasUp) return 'loaded'
     return isRight ? 'skipped' : modelId === plans.modelId(name) ? 'reloaded' : 'swapped'
   }

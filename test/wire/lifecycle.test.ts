@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import audioRoutes from '../../plugins/v1/audio/index.js'
@@ -187,6 +187,19 @@ t.test('a swap that fails leaves the slot on its model, and a later one takes ov
     t.equal((await waiting).status, 200)
     t.equal(slots.status('agent').modelId, 'other')
     t.equal(gateway.runtime.running, 1)
+  })
+  t.test('one that is answered is on the disk, and so is the way back', async t => {
+    const recorded = async (): Promise<unknown> =>
+      (JSON.parse(await readFile(join(gateway.home, 'var/lib/svc/slots/agent/state.json'), 'utf8')) as { extra: unknown }).extra
+    await slots.swap('agent', 'third')
+    t.match(await recorded(), { override: 'third', override_of: 'fake-model' })
+    await slots.swap('agent', 'fake-model')
+    t.match(await recorded(), { override: null })
+    fails = true
+    t.equal(await code(slots.swap('agent', 'other')), 'slot.load_failed')
+    fails = false
+    t.match(await recorded(), { override: null })
+    await slots.swap('agent', 'other')
   })
   t.test('of two at once the later one counts, and the earlier one hears of it', async t => {
     gate = open()

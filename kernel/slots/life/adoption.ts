@@ -6,7 +6,7 @@ import type { FleetDeps } from './fleet-deps.js'
 import type { Member } from './fleet-member.js'
 import { unreadFile, type HeldEngines } from './held-engines.js'
 import type { FormerPorts, SlotPorts } from './ports.js'
-import { byAge, reconcileEngines, unfit } from './reconcile.js'
+import { byAge, generationOf, reconcileEngines, unfit } from './reconcile.js'
 
 export interface AdoptionDeps extends Pick<FleetDeps, 'config' | 'models' | 'plans' | 'runtime' | 'instance' | 'stateFiles' | 'log'> {
   readonly members: ReadonlyMap<string, Member>
@@ -64,7 +64,7 @@ export class Adoption {
   async #adopt (slot: string, engine: EngineInspection): Promise<void> {
     const member = this.#deps.members.get(slot)
     if (member !== undefined) member.engine.found = engine
-    member?.owner.adopt()
+    member?.owner.adopt(generationOf(engine))
   }
 
   /** @param otherwise of an engine that does not say itself what it was started with */

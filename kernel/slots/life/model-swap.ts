@@ -20,6 +20,8 @@ export interface SwapDeps {
   readonly status: (name: string) => SlotStatus
   /** Makes the image ready, or tells why it cannot be had. */
   readonly fetchImage: (name: string, image: ResolvedImage, signal: AbortSignal) => Promise<ImagePullStatus>
+  /** Writes down what is in force. */
+  readonly record: (name: string) => Promise<void>
   /** Null where engines run as processes. */
   readonly imageOf: (plans: SlotPlans, name: string) => ResolvedImage | null
   /** Verbs on the slot, once it may have its device. */
@@ -30,7 +32,8 @@ export interface SwapDeps {
 
 /**
  * Puts another model in force. All that can be known before is asked before anything stops; when the new engine does not
- * come up nonetheless, the slot goes back to what it ran, and the error says so. A caller who leaves changes nothing.
+ * come up nonetheless, the slot goes back to what it ran, and the error says so. A caller who leaves changes nothing. What a
+ * caller was told outlasts a kill of the gateway.
  */
 export async function swapModel (deps: SwapDeps, name: string, model: string, signal: AbortSignal): Promise<void> {
   const { plans } = deps
@@ -48,7 +51,7 @@ export async function swapModel (deps: SwapDeps, name: string, model: string, si
     // a later swap has taken over, or the gateway stops: there is nothing to go back to
     if (!isFailure(error) || !plans.swaps.restore(name, wanted, before)) throw error
     throw await goneBack(deps, name, model, isServing(state) ? formerly : null, error as SvcError)
-  })
+  }).finally(() => deps.record(name))
   work.catch(() => undefined) // a caller who leaves does not hear of it; the slot's state tells
   await abortable(work, signal)
   if (deps.status(name).modelId === modelId) return

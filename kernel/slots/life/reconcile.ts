@@ -58,7 +58,8 @@ export function byAge (found: readonly EngineInspection[]): EngineInspection[] {
   return [...found].sort((a, b) => generationOf(a) - generationOf(b))
 }
 
-function generationOf (engine: EngineInspection): number {
+/** Of the launch that an engine is of; 0 for one that does not say. Pure. */
+export function generationOf (engine: EngineInspection): number {
   const value = Number(engine.labels[LABEL_GENERATION])
-  return Number.isFinite(value) ? value : 0
+  return Number.isSafeInteger(value) && value >= 0 ? value : 0
 }

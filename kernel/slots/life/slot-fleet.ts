@@ -120,7 +120,10 @@ export class SlotFleet {
       const member = this.#members.get(name)
       if (before === undefined) this.#join(name, this.held.stateOf(name))
       if (before === undefined || member === undefined) continue
-      if (before.model.default !== slot.model.default) this.#deps.plans.swaps.drop(name)
+      if (before.model.default !== slot.model.default && this.#deps.plans.swaps.of(name) !== null) {
+        this.#deps.plans.swaps.drop(name)
+        this.#note(member)
+      }
       if (before.enabled && !slot.enabled) this.#background(name, member.owner.unload(false))
       member.owner.retime()
     }
@@ -160,6 +163,14 @@ export class SlotFleet {
     return this.#statusOf(this.#member(name))
   }
 
+  /** Resolves when a kill of the gateway does not change which model is in force. */
+  async record (name: string): Promise<void> {
+    const member = this.#members.get(name)
+    if (member === undefined) return
+    this.#note(member)
+    await this.#deps.stateFiles.written(name)
+  }
+
   differences (name: string): readonly LaunchDifference[] {
     return this.#member(name).engine.differences()
   }
@@ -196,7 +207,7 @@ export class SlotFleet {
   #join (name: string, state: SlotStateFile | null): void {
     if (this.#members.has(name)) return
     const { clock, plans } = this.#deps
-    if (state !== null && !isFurtherReplica(name)) plans.swaps.put(name, swapIn(state))
+    if (state !== null && !isFurtherReplica(name)) plans.swaps.put(name, swapIn(state, plans.slot(name).model.default))
     const free = this.#leaving.goneOf(name)
     const engine = new SlotEngine(name, this.#engineDeps, free, (core, before) => this.#changed(member, core, before))
     const owner = new SlotOwner(name, clock, engine, {
@@ -229,13 +240,18 @@ export class SlotFleet {
     if (member.feed.size > 0) member.feed.publish(this.#statusOf(member))
     if (this.#listeners.size > 0) this.#listeners.get(member.name)?.(core, before)
     if (!isJournalled(core, before)) return
-    const status = this.#statusOf(member)
     const slot = this.#deps.config.snapshot.slots.get(member.name)
-    this.#journal.announce(status, core, before, slot !== undefined && mostReplicas(slot) > 1)
+    this.#journal.announce(this.#statusOf(member), core, before, slot !== undefined && mostReplicas(slot) > 1)
     // the name of one that has left may be another's by now
     if (this.#members.get(member.name) !== member) return
-    this.#journal.note(status, core, this.#deps.plans.swaps.of(member.name))
+    this.#note(member)
     this.#deps.changed(member.name)
+  }
+
+  #note (member: Member): void {
+    const { config, plans } = this.#deps
+    const model = config.snapshot.slots.get(member.name)?.model.default ?? null
+    this.#journal.note(this.#statusOf(member), member.owner.core, { swap: plans.swaps.of(member.name), model })
   }
 
   /** From the moment the owner knows its engine; what ended before that was the launcher's to see, or is remembered. */

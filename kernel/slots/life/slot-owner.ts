@@ -119,8 +119,9 @@ export class SlotOwner {
     return await this.#gone().then(() => true, () => false)
   }
 
-  adopt (): void {
-    this.#feed({ type: 'adopt' })
+  /** @param generation of the launch that is found */
+  adopt (generation: number): void {
+    this.#feed({ type: 'adopt', generation })
   }
 
   /** Hands over an engine of an earlier run that resisted removal. */

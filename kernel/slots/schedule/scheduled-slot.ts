@@ -101,7 +101,8 @@ export type SlotInput =
   | { readonly type: 'evict', readonly reason: string }
   | { readonly type: 'soft-idle' }
   | { readonly type: 'drain-due' }
-  | { readonly type: 'adopt' }
+  /** With the generation of the launch that is found. */
+  | { readonly type: 'adopt', readonly generation: number }
   /** An engine of an earlier run that could not be removed: it goes before anything else is started. */
   | { readonly type: 'inherit', readonly engine: Engine, readonly message: string }
   | { readonly type: 'phase', readonly generation: number, readonly phase: LaunchPhase, readonly message: string, readonly progress?: number | null }

@@ -30,7 +30,7 @@ function apply (step: Step, input: SlotInput, now: number): void {
     case 'evict': return evict(step, input.reason)
     case 'soft-idle': return softIdle(step, now)
     case 'drain-due': return step.core.stopping === 'drain' ? set(step, { stopping: 'now' }) : undefined
-    case 'adopt': return adopt(step)
+    case 'adopt': return adopt(step, input.generation)
     case 'inherit': return inherit(step, input.engine, input.message, now)
     case 'phase': return phase(step, input, now)
     case 'launched': return launched(step, input.generation, input.engine, now)
@@ -106,9 +106,11 @@ function softIdle (step: Step, now: number): void {
   if (core.state === 'ready' && !isBusy(core) && canServe(core)) enter(step, 'idle', 'no request for a while', now)
 }
 
-function adopt (step: Step): void {
+function adopt (step: Step, found: number): void {
   const { core } = step
   if (core.op !== null || core.engine !== null) return
-  set(step, { op: 'launch', aborting: false, wanted: true, generation: core.generation + 1, stopping: 'no' })
-  step.effects.push({ type: 'adopt', generation: core.generation + 1 })
+  // what is recorded may be a launch behind
+  const generation = Math.max(core.generation, found) + 1
+  set(step, { op: 'launch', aborting: false, wanted: true, generation, stopping: 'no' })
+  step.effects.push({ type: 'adopt', generation })
 }

@@ -129,6 +129,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     read: async (name: string) => states.get(name) ?? null,
     note: (name: string, state: SlotStateFile) => { states.set(name, state) },
     remove: async (name: string) => { states.delete(name) },
+    written: async () => {},
     flush: async () => {}
   } as unknown as SlotStateFiles
   const events: NewEvent[] = []

@@ -182,6 +182,20 @@ t.test('an engine that is reached by another port than its own is adopted, whate
   }
 })
 
+t.test('generations go on from the engine that is found, whatever the record of its slot says', async t => {
+  const clock = new FakeClock()
+  const runtime = new FakeRuntime(clock)
+  const first = createFleetHarness({ clock, runtime, slots: ['a'] })
+  await first.fleet.start()
+  for (let i = 0; i < 3; i++) await started(clock, first.fleet.owner('a').restart(false, never))
+  const { generation } = first.states.get('a')!
+  await first.fleet.close(() => true)
+  const { fleet, states } = await rig(t, undefined, { clock, runtime, states: new Map() })
+  await clock.advance(100)
+  t.match(fleet.status('a'), { state: 'ready', adopted: true })
+  t.ok(states.get('a')!.generation > generation, 'the next engine is known to be younger')
+})
+
 t.test('a port that turns out to be taken is given up when the gateway chose it, and the launch takes another', async t => {
   const { fleet, configure, load, runtime } = await rig(t, (_slot, nth) => nth < 2 ? { startFails: 'port' } : {}, { slots: [] })
   configure({ a: {} })

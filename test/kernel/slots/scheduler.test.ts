@@ -84,7 +84,7 @@ function inputsFor ({ generation }: ScheduledSlot): Readonly<Record<string, Slot
     'evict': { type: 'evict', reason: 'quiet' },
     'soft-idle': { type: 'soft-idle' },
     'drain-due': { type: 'drain-due' },
-    'adopt': { type: 'adopt' },
+    'adopt': { type: 'adopt', generation: 0 },
     'inherit': { type: 'inherit', engine: engineOf('old'), message: 'old' },
     'phase': { type: 'phase', generation, phase: 'pulling', message: '' },
     'old phase': { type: 'phase', generation: generation - 1, phase: 'pulling', message: '' },

@@ -41,6 +41,11 @@ t.test('state files are written at most once a second and flushed at the end; a 
   t.match(await files.read('a'), { state: 'offline', generation: 0, extra: {} })
 
   files.note('a', state(5))
+  await files.written('a')
+  t.equal((await onDisk())?.generation, 5, 'at once where something was promised')
+  t.equal(clock.pending, 0)
+  await files.written('a')
+  files.note('a', state(6))
   await files.remove('a')
   await clock.advance(2_000)
   await files.flush()

@@ -66,8 +66,13 @@ export class SlotJournal {
     return began === undefined || !isServing(core.state) ? null : Math.round((now - began) / 100) / 10
   }
 
-  /** @param swap in force, read back by `swapIn` */
-  note (status: SlotStatus, core: ScheduledSlot, swap: Swap | null): void {
+  /**
+   * @param swap in force, read back by `swapIn`
+   * @param model that the slot's file names
+   */
+  note (
+    status: SlotStatus, core: ScheduledSlot, { swap, model }: { readonly swap: Swap | null, readonly model: string | null }
+  ): void {
     const { stateFiles, clock } = this.#deps
     stateFiles.note(status.name, {
       name: status.name,
@@ -83,15 +88,24 @@ export class SlotJournal {
         adopted: status.adopted,
         engine_id: status.engineId,
         override: swap?.model ?? null,
+        override_of: swap === null ? null : model,
+        override_profile: swap?.profile ?? null,
         override_context: swap?.contextSize ?? null
       }
     })
   }
 }
 
-/** The swap that was in force when a state was noted. */
-export function swapIn ({ extra: { override, override_context: context } }: SlotStateFile): Swap | null {
-  return typeof override === 'string' ? { model: override, profile: null, contextSize: typeof context === 'number' ? context : null } : null
+/**
+ * The swap that was in force when a state was noted; null as well where the slot's file has been given another model since.
+ * Pure.
+ * @param now the model that the file names
+ */
+export function swapIn ({ extra }: SlotStateFile, now: string | null): Swap | null {
+  const { override: model, override_of: of, override_profile: profile, override_context: context } = extra
+  // an older release did not note of which model it was
+  if (typeof model !== 'string' || (of !== undefined && of !== now)) return null
+  return { model, profile: typeof profile === 'string' ? profile : null, contextSize: typeof context === 'number' ? context : null }
 }
 
 /** The log's line: what happened, to which slot, with which model, each once. Pure. */

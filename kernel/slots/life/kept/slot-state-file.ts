@@ -23,7 +23,7 @@ const WRITE_EVERY_MS = 1_000
 
 /**
  * Keeps the state of every slot on disk, at most once a second each: a crash loses the last second of a record
- * that only informs. What runs is always read back from the container runtime.
+ * that informs. What runs is always read back from the container runtime; what was promised is `written` first.
  */
 export class SlotStateFiles {
   readonly #root: string
@@ -61,6 +61,13 @@ export class SlotStateFiles {
     }))
   }
 
+  /** Resolves when what was noted of a slot is on the disk, or could not be written, which is logged. */
+  async written (name: string): Promise<void> {
+    this.#timers.get(name)?.cancel()
+    this.#timers.delete(name)
+    await this.#write(name)
+  }
+
   async remove (name: string): Promise<void> {
     this.#forget(name)
     await this.#writing
@@ -69,11 +76,7 @@ export class SlotStateFiles {
 
   /** Writes what is still pending. */
   async flush (): Promise<void> {
-    for (const name of [...this.#pending.keys()]) {
-      this.#timers.get(name)?.cancel()
-      this.#timers.delete(name)
-      void this.#write(name)
-    }
+    for (const name of [...this.#pending.keys()]) void this.written(name)
     await this.#writing
   }
 
