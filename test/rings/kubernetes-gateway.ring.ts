@@ -14,7 +14,7 @@ import { cluster } from './support/cluster.js'
 import { ClusterGateway, deployCopy, ENGINES, NAMESPACE, readmeCommands, type GatewayPod } from './support/cluster-gateway.js'
 import { ensureGatewayImage, GATEWAY_IMAGE } from './support/gateway-image.js'
 
-t.setTimeout(600_000)
+t.setTimeout(1_800_000)
 const LLAMA = process.env.SVC_TEST_LLAMA_IMAGE ?? 'svc-test/llama:latest'
 /** This machine's end of the bridge of the pods. */
 const HOST = '10.244.7.1'

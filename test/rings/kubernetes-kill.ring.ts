@@ -6,7 +6,7 @@ import { eventually } from '../kernel/runtime/support.js'
 import { fakeCluster, type ApiRequest, type FakeCluster, type FakePod, type Verdict } from '../plugins/runtimes/fake-cluster.js'
 import { clusterHome, slotFile } from './kubernetes/slots.js'
 
-t.setTimeout(600_000)
+t.setTimeout(1_800_000)
 
 /** What is asked of pods; lists and watches go on beside it. */
 const isStep = ({ method, path }: ApiRequest): boolean => method !== 'GET' || /\/pods\/|\/events$/.test(path)

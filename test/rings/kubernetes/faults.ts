@@ -75,11 +75,12 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
 
 /** The many steps are those of the ring `kubernetes-kill`. */
 async function dieInStart (t: Test, here: Cluster): Promise<void> {
-  const { start } = await clusterHome(t, here, { agent: slotFile() })
+  const { start } = await clusterHome(t, here, { agent: ENDLESS })
   const moments = { 'the pod is there': '{.items[*].metadata.name}', [RUNS]: '{.items[*].status.containerStatuses[?(@.state.running)].name}' }
   for (const [name, path] of Object.entries(moments)) {
     let gateway = await start()
-    const waiting = chat(gateway.url, { max_tokens: 5 }).then(() => 'answered', () => 'closed')
+    // an engine that is up before the kill does not end it
+    const waiting = chat(gateway.url, { max_tokens: 10_000_000 }).then(() => 'answered', () => 'closed')
     await eventually(name, async () => (await here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', OF_US, '-o', `jsonpath=${path}`)).replace('bystander', '').trim() !== '')
     const before = await engines(here)
     await gateway.kill('SIGKILL')

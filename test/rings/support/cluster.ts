@@ -27,6 +27,8 @@ export async function cluster (t: Test): Promise<Cluster | null> {
     return null
   }
   t.teardown(() => execute(script, ['stop']))
+  // one that a ring left which was killed has what that ring made
+  await execute(script, ['stop'])
   await execute(script, ['start'], { timeout: 300_000 })
   const kubeconfig = (await execute(script, ['env'])).stdout.trim().split('=')[1]!
   const folder = join(kubeconfig, '../..')
