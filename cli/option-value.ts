@@ -27,11 +27,18 @@ export function collectEnv (text: string, before: Readonly<Record<string, string
   return { ...before, [name]: value ?? null }
 }
 
+export type OptionsOrNone = Readonly<Record<string, unknown>> | 'none'
+
 /** Collects `key=value` of options of an engine: numbers, `true` and `false` are taken as such, lists and tables as JSON. */
 export function collectOption (text: string, before: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const [, key = '', value] = /^([^=]*)(?:=([^]*))?$/.exec(text) ?? []
   if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new InvalidArgumentError('It must be key=value, or key to remove it.')
   return { ...before, [key]: value === undefined ? null : valueOf(value) }
+}
+
+/** As `collectOption`, or `none`, which takes all of them out. */
+export function collectOptionOrNone (text: string, before?: OptionsOrNone): OptionsOrNone {
+  return text === 'none' ? text : collectOption(text, before === 'none' ? {} : before)
 }
 
 function valueOf (text: string): unknown {

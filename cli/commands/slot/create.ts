@@ -3,14 +3,14 @@ import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
 import { nameSchema, type SlotType } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../terminal/help.js'
-import { textOf } from '../../option-value.js'
+import { textOf, type OptionsOrNone } from '../../option-value.js'
 import { slotRecordSchema, type SlotRecord } from '../../record/slot-record.js'
 import { writeWarnings } from '../../record/slot-table.js'
 import { harmless } from '../../terminal/text-width.js'
 import { requireModelless, requireProvider } from './known-provider.js'
 import {
   contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, engineOption, hardwareOption, hasContext, portOption, providerOption,
-  runtimeOption, typeOption, type Hardware
+  runtimeOption, runtimeValueOption, typeOption, type Hardware
 } from './slot-options.js'
 
 interface CreateOptions {
@@ -18,6 +18,7 @@ interface CreateOptions {
   readonly provider?: string
   readonly hardware?: Hardware
   readonly runtime?: string
+  readonly runtimeOption?: OptionsOrNone
   readonly model?: string
   readonly port?: number
   readonly ctxSize?: number
@@ -37,6 +38,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
     .addOption(providerOption())
     .addOption(hardwareOption())
     .addOption(runtimeOption())
+    .addOption(runtimeValueOption())
     .addOption(portOption())
     .addOption(contextOption(`, default ${DEFAULT_CONTEXT_SIZE}`))
     .addOption(engineOption())
@@ -64,7 +66,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
 
 /** The default context size goes with the model: another one has another. */
 function bodyOf (name: string, options: CreateOptions): object {
-  const { type, provider, hardware, model, port, runtime, option } = options
+  const { type, provider, hardware, model, port, runtime, runtimeOption: told, option } = options
   const isDefault = options.ctxSize === undefined && model !== undefined && hasContext(type)
   const contextSize = isDefault ? DEFAULT_CONTEXT_SIZE : options.ctxSize
   return {
@@ -74,6 +76,7 @@ function bodyOf (name: string, options: CreateOptions): object {
     device: hardware === undefined ? undefined : deviceOf(hardware),
     port,
     runtime,
+    runtime_options: told === 'none' ? undefined : told,
     options: option,
     ...model === undefined && contextSize === undefined ? {} : { model: { default: model, context_size: contextSize } },
     ...isDefault ? { meta: { context_for: model } } : {}

@@ -5,11 +5,11 @@ import type { Cli } from '../../cli.js'
 import { pathOf, type ApiClient } from '../../client/client.js'
 import { usageFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
-import { collectEnv, numberOf, orNone } from '../../option-value.js'
+import { collectEnv, numberOf, orNone, type OptionsOrNone } from '../../option-value.js'
 import { isServing, slotRecordSchema } from '../../record/slot-record.js'
 import { writeWarnings } from '../../record/slot-table.js'
 import { requireProvider } from './known-provider.js'
-import { changedPortOption, contextOption, deviceOf, engineOption, hardwareOption, providerOption, runtimeOption, type Hardware } from './slot-options.js'
+import { changedPortOption, contextOption, deviceOf, engineOption, hardwareOption, providerOption, runtimeOption, runtimeValueOption, type Hardware } from './slot-options.js'
 
 interface EditOptions {
   readonly model?: string
@@ -18,6 +18,7 @@ interface EditOptions {
   readonly provider?: string
   readonly hardware?: Hardware
   readonly runtime?: string
+  readonly runtimeOption?: OptionsOrNone
   readonly profile?: string
   readonly idleTimeout?: number
   readonly replicas?: number
@@ -43,6 +44,7 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
     .addOption(providerOption())
     .addOption(hardwareOption())
     .addOption(runtimeOption())
+    .addOption(runtimeValueOption())
     .option('--profile <profile>', 'profile; none removes it')
     .addOption(new Option('--idle-timeout <seconds>', 'idle seconds before it is unloaded; 0 never')
       .argParser(numberOf(slotConfigSchema.shape.idle_timeout_s)))
@@ -79,6 +81,7 @@ function patchOf (options: EditOptions, env: object | undefined): object {
     port: options.port === 'auto' ? null : options.port,
     provider: options.provider,
     runtime: options.runtime,
+    runtime_options: options.runtimeOption === 'none' ? null : options.runtimeOption,
     device: hardware === undefined ? undefined : deviceOf(hardware),
     profile: profile === undefined ? undefined : orNone(profile),
     idle_timeout_s: options.idleTimeout,

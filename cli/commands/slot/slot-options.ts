@@ -4,7 +4,7 @@ import {
 } from '../../../kernel/contract/schemas/index.js'
 import { InvalidArgumentError, Option } from 'commander'
 import { providerWords } from '../../../plugins/providers/words.js'
-import { collectOption, numberOf } from '../../option-value.js'
+import { collectOption, collectOptionOrNone, numberOf } from '../../option-value.js'
 
 /** Of those that ship with the gateway; providers of plugins have other names and are taken too. */
 export const offeredProviders = providerWords.filter(({ isNamed }) => isNamed === true).map(({ name }) => name)
@@ -34,6 +34,10 @@ export const providerOption = (): Option =>
 
 export const runtimeOption = (): Option =>
   new Option('--runtime <runtime>', 'what runs the engine: container (where there is a container engine), process, docker, podman, or a runtime that a plugin brings')
+
+export const runtimeValueOption = (): Option =>
+  new Option('--runtime-option <key=value>', 'option of a runtime that a plugin brings; KEY alone removes it, none all of them; may be given more than once')
+    .argParser(collectOptionOrNone)
 
 export const hardwareOption = (): Option =>
   new Option('--hardware <hardware>', 'hardware that the engine uses').choices(Object.keys(hardwareDevices))

@@ -49,7 +49,7 @@ export function runsElsewhere (
 
 /** What a slot says to its driver, as that reads it, defaults filled in; or what is wrong with it. Pure. */
 export function checkRuntimeOptions (
-  { runtime_options: options }: NamedSlotConfig, driver: string | null, { formOf, optionsOf }: RuntimeChoice
+  { name, runtime_options: options }: NamedSlotConfig, driver: string | null, { formOf, optionsOf }: RuntimeChoice
 ): Checked<NamedSlotConfig['runtime_options']> {
   const schema = driver === null ? undefined : optionsOf?.(driver)
   if (schema !== undefined) {
@@ -58,7 +58,7 @@ export function checkRuntimeOptions (
   }
   if (formOf === undefined || Object.keys(options).length === 0) return { value: options, problems: [] }
   const why = driver === null ? 'is for a slot whose `runtime` names a driver of a plugin' : `is nothing that runtime '${driver}' takes`
-  const message = `${why}; take it out of the file, or send it as null`
+  const message = `${why}; take it out with \`svc slot edit ${name} --runtime-option none\`, or send it as null`
   return { value: null, problems: [{ path: ['runtime_options'], message, unknown: false }] }
 }
 

@@ -125,7 +125,7 @@ t.test('a problem says who, where and what to do', async t => {
   const [port] = checkSlotSet(setOf({ a: { port: 8085 }, b: { port: 8085 } }), contextOf())
   t.match(port, { param: 'port', message: /port 8085 belongs to slot 'b'/, details: { owners: ['b'] } })
   const [told] = checkSlotSet(setOf({ a: { runtime_options: { zone: 'b' } } }), contextOf())
-  t.match(told, { message: /names a driver of a plugin; take it out of the file, or send it as null$/ })
+  t.match(told, { message: /names a driver of a plugin; take it out with `svc slot edit a --runtime-option none`, or send it as null$/ })
 })
 
 t.test('what one slot clashes with clashes with it, whatever the order', async t => {
