@@ -4,7 +4,8 @@ import {
 } from 'svc-gateway/plugin'
 import type { HubClient } from '../hub/ref.js'
 import type { ModelLibrary } from '../library/ref.js'
-import { spaceRefusal, type ReadDisk } from './file/disk.js'
+import { Admission, pullConflict } from './admission.js'
+import type { ReadDisk } from './file/disk.js'
 import { EngineOrigin } from './engine/engine-origin.js'
 import { modelError } from './errors.js'
 import { HubOrigin } from './hub/hub-origin.js'
@@ -53,12 +54,13 @@ export class Pulls implements ModelPulls {
   readonly #tasks = new Map<string, PullTask>()
   readonly #planning = new Map<string, { readonly request: PullRequest, readonly done: Promise<PullTask> }>()
   readonly #stopping = new AbortController()
-  #admission: Promise<unknown> = Promise.resolve()
+  readonly #admission: Admission
 
   constructor (services: PullServices) {
     this.#services = services
     this.#hub = new HubOrigin(services)
     this.#engines = new EngineOrigin(services)
+    this.#admission = new Admission(services, this.#tasks)
     this.#turns = new Turnstile(services.config.parallel_pulls)
   }
 
@@ -86,7 +88,7 @@ export class Pulls implements ModelPulls {
       return { resumed: true, snapshot: running.snapshot }
     }
     const planned = this.#planning.get(id)
-    if (planned !== undefined && differs(request, planned.request)) throw conflict(id, 'another one is being prepared')
+    if (planned !== undefined && differs(request, planned.request)) throw pullConflict(id, 'another one is being prepared')
     const entry = planned ?? { request, done: this.#prepare(request, tag !== null).finally(() => this.#planning.delete(id)) }
     this.#planning.set(id, entry)
     const task = await abortable(entry.done, signal)
@@ -150,10 +152,10 @@ export class Pulls implements ModelPulls {
     const { jobs } = this.#services
     const { signal } = this.#stopping
     const record = byEngine ? await this.#engines.plan(request) : await this.#hub.plan(request, signal)
-    return await this.#admit(async () => {
+    return await this.#admission.inTurn(async () => {
       const work = await this.#workOf(request.model_id, record)
-      await this.#requireSpace(work)
-      this.#refuseSamePlace(request.model_id, work)
+      await this.#admission.requireSpace(work)
+      this.#admission.requireOwnPlaces(request.model_id, work)
       signal.throwIfAborted()
       return this.#begin(jobs.create({ kind: JOB_KIND, target: request.model_id, data: { ...record } }), work)
     })
@@ -161,9 +163,9 @@ export class Pulls implements ModelPulls {
 
   async #takeUp (job: Job, record: PullRecord): Promise<void> {
     const { jobs, log } = this.#services
-    await this.#admit(async () => {
+    await this.#admission.inTurn(async () => {
       const work = await this.#workOf(job.target, record)
-      const refusal = await this.#requireSpace(work).then(() => null, (error: unknown) => error)
+      const refusal = await this.#admission.requireSpace(work).then(() => null, (error: unknown) => error)
       const task = this.#begin(jobs.update(job.id, { state: 'queued' }), work, { refusal, again: (error, tries) => this.#again(error, tries) })
       if (!task.isOver) log.info({ model: job.target }, 'a pull goes on where the last run of the gateway left it')
     })
@@ -186,13 +188,6 @@ export class Pulls implements ModelPulls {
     const isUnderWay = this.#tasks.has(modelId) || this.#planning.has(modelId)
     const isKept = isUnderWay || jobs.list({ kind: JOB_KIND, target: modelId, limit: 1 }).length > 0
     return isKept ? modelId : this.#engines.tagOf(modelId) ?? modelId
-  }
-
-  /** One after the other: what one pull was promised counts for the next. */
-  #admit<T> (work: () => Promise<T>): Promise<T> {
-    const turn = this.#admission.then(work)
-    this.#admission = turn.catch(() => undefined)
-    return turn
   }
 
   /** The failure of a resumed pull is not seen by the one who asked for it: what may heal here is tried again. */
@@ -222,29 +217,6 @@ export class Pulls implements ModelPulls {
     }
   }
 
-  /** Throws `model.insufficient_disk`. */
-  async #requireSpace ({ folder, bytesToGo }: PullWork): Promise<void> {
-    const { readDisk, config } = this.#services
-    const disk = await readDisk(folder)
-    const others = [...this.#tasks.values()].filter(other => !other.isOver)
-    const promised = (await Promise.all(others.map(async ({ work }) => {
-      const { device } = await readDisk(work.folder)
-      return device === disk.device ? work.bytesToGo : 0
-    }))).reduce((sum, bytes) => sum + bytes, 0)
-    const reserveBytes = config.reserve_mb * 1024 * 1024
-    const refusal = spaceRefusal(folder, disk, { neededBytes: bytesToGo, promisedBytes: promised, reserveBytes })
-    if (refusal !== null) throw refusal
-  }
-
-  #refuseSamePlace (modelId: string, work: PullWork): void {
-    const places = new Set(work.places.map(place => place.toLowerCase()))
-    for (const [other, task] of this.#tasks) {
-      if (other === modelId || task.isOver) continue
-      const same = task.work.places.find(place => places.has(place.toLowerCase()))
-      if (same !== undefined) throw conflict(modelId, `the pull of '${other}' writes ${same}`)
-    }
-  }
-
   async #sweep (): Promise<void> {
     const { jobs, models, clock } = this.#services
     const waiting = jobs.list({ kind: JOB_KIND, unfinished: true }).flatMap(job => {
@@ -258,21 +230,17 @@ export class Pulls implements ModelPulls {
 /** Another caller's download of the same model is joined, of another file under the same name refused. */
 function refuseOther (request: PullRequest, record: PullRecord): void {
   if (isEngineRecord(record)) {
-    if (request.hf_repo !== undefined) throw conflict(request.model_id, `${record.source} fetches the model of this id`)
+    if (request.hf_repo !== undefined) throw pullConflict(request.model_id, `${record.source} fetches the model of this id`)
     return
   }
   const { repo, files } = record
   const other = (request.hf_repo !== undefined && request.hf_repo !== repo) ||
     (request.hf_filename !== undefined && !files.some(file => file.hf_filename === request.hf_filename))
-  if (other) throw conflict(request.model_id, `${files[0]!.hf_filename} of ${repo} is on its way under this id`)
+  if (other) throw pullConflict(request.model_id, `${files[0]!.hf_filename} of ${repo} is on its way under this id`)
 }
 
 function differs (a: PullRequest, b: PullRequest): boolean {
   return a.hf_repo !== b.hf_repo || a.hf_filename !== b.hf_filename || a.revision !== b.revision
-}
-
-function conflict (modelId: string, why: string): Error {
-  return modelError('model.pull_conflict', `'${modelId}' is not pulled: ${why}; wait for it or cancel it, or choose another id`, { details: { model: modelId } })
 }
 
 function noJob (modelId: string): Error {
