@@ -1,19 +1,9 @@
-import { atPort, deviceClassOf, type AgentCatalog, type CircuitView, type ProviderCatalog, type ThroughputService } from './contract/index.js'
-import { Breakers } from './dispatch/upstream/breakers.js'
-import { Catalog } from './dispatch/route/catalog.js'
+import { atPort, deviceClassOf, type AgentCatalog, type ProviderCatalog } from './contract/index.js'
 import { Connections, originOf } from './dispatch/call/connections.js'
-import { GatewayDispatcher } from './dispatch/dispatcher.js'
-import { newGatewayToken } from './dispatch/requests/loop-guard.js'
-import { RequestHistory } from './dispatch/requests/request-history.js'
-import { RequestList } from './dispatch/requests/request-list.js'
-import { spoolFolder } from './dispatch/upload/spool-file.js'
-import { createThroughputService } from './dispatch/requests/throughput-history.js'
-import { UpstreamDesk } from './dispatch/upstream/upstream-service.js'
-import { UpstreamMeters } from './dispatch/requests/upstream-meters.js'
-import { UpstreamPool } from './dispatch/upstream/upstream-pool.js'
 import { readGpuMemory } from './hardware/gpu-memory.js'
 import { readMemoryPools, type MemoryPool } from './hardware/memory-pools.js'
 import type { KernelServices } from './kernel-services.js'
+import { createRouting, type Routing } from './routing.js'
 import { EngineMemory } from './runtime/engine-memory.js'
 import { deviceAccess } from './runtime/device/device-access.js'
 import { Daemons } from './runtime/programs/daemons.js'
@@ -42,23 +32,17 @@ import { SlotStateFiles } from './slots/life/kept/slot-state-file.js'
 import { SlotWriter } from './slots/write/slot-writer.js'
 
 /** Slots and dispatch, wired together. The order of `close` is the gateway's to keep. */
-export interface Inference {
+export interface Inference extends Omit<Routing, 'follow'> {
   readonly slots: SlotManager
   readonly plans: SlotPlans
   readonly fleet: SlotFleet
   readonly gpu: SlotGpuArbiter
   readonly pressure: PressureEviction
   readonly sets: ReplicaSets
-  readonly dispatcher: GatewayDispatcher
-  readonly requests: RequestList
-  readonly throughput: ThroughputService
-  readonly catalog: Catalog
   /** Drivers that slots ask for by name. */
   readonly drivers: () => ReadonlySet<string>
   /** Looks at providers anew: some came, or went. */
   readonly providersChanged: () => void
-  readonly upstreams: UpstreamPool
-  readonly desk: UpstreamDesk
   readonly pulls: ImagePulls
   readonly tasks: EngineTaskRunner
   readonly daemons: Daemons
@@ -146,7 +130,7 @@ export function createInference (
       claim: port => claimPort(config.snapshot.svc.slots.publish_host, port)
     },
     changed: name => {
-      catalog.invalidate()
+      routing.catalog.invalidate()
       const engine = fleet.core(name)?.engine ?? null
       if (engine !== null) memory.notice(engine.id)
     },
@@ -204,90 +188,39 @@ export function createInference (
     memory,
     connections: { to: origin => connections.to(origin), originOf }
   })
-  const token = newGatewayToken()
-  const breakers = new Breakers({ clock, changed: (name, circuit) => tellCircuit(kernel, name, circuit) })
-  const upstreams: UpstreamPool = new UpstreamPool({
-    config,
-    clock,
-    events,
-    log,
-    token,
-    dispatcher: (origin, connectTimeoutMs) => connections.to(origin, connectTimeoutMs),
-    changed: () => catalog.invalidate(),
-    replaced: name => breakers.reset(name)
-  })
-  const catalog: Catalog = new Catalog({ clock, config, models, slots, upstreams: () => upstreams })
-  const meters = new UpstreamMeters(clock)
-  const history = new RequestHistory(clock)
-  const dispatcher = new GatewayDispatcher({
-    clock,
-    config,
-    connections,
-    slots,
-    meters,
-    history,
-    catalog,
-    upstreams,
-    breakers,
-    log,
-    token,
-    spool: spoolFolder(config.paths.state)
-  })
-  const requests = new RequestList({ active: dispatcher.active, agents, clock, slots, history })
-  const throughput = createThroughputService({ clock, slots: () => slots.throughputs(), upstreams: () => meters.all() })
+  const routing: Routing = createRouting(kernel, agents, slots, connections)
   const subscriptions = [
     config.onChange((next, previous) => {
       if (next.svc.dispatcher.connect_timeout_s !== previous.svc.dispatcher.connect_timeout_s) connections.renew()
       fleet.follow(replicatedSnapshot(next), replicatedSnapshot(previous))
       sets.follow()
       gpu.follow()
-      upstreams.follow(next, previous)
-      meters.keep(new Set(upstreams.views().map(({ name }) => name)))
-      catalog.invalidate()
+      routing.follow(next, previous)
     }),
     () => memory.close(),
     models.onChange(() => {
       fleet.surroundingsChanged()
-      catalog.invalidate()
+      routing.catalog.invalidate()
     })
   ]
   return {
+    ...routing,
     slots,
     plans,
     fleet,
     gpu,
     pressure,
     sets,
-    dispatcher,
-    requests,
-    throughput,
-    catalog,
     drivers: () => new Set([...config.snapshot.slots.values()].flatMap(slot => plans.driver(slot) ?? [])),
     providersChanged: () => {
       fleet.providersChanged()
       shadows.forget()
-      catalog.invalidate()
+      routing.catalog.invalidate()
     },
-    upstreams,
-    desk: new UpstreamDesk({ clock, config, pool: upstreams, breakers }),
     pulls,
     tasks,
     daemons,
     connections,
     unsubscribe: () => { for (const take of subscriptions) take() }
   }
-}
-
-function tellCircuit ({ events, log }: KernelServices, upstream: string, circuit: CircuitView): void {
-  const { state, failures, retry_in_ms: waitMs } = circuit
-  const isWell = state === 'closed'
-  const message = isWell ? 'answers again' : `failed ${failures} times in a row and is left alone for ${Math.ceil(waitMs / 1000)} s`
-  log[isWell ? 'info' : 'warn']({ upstream }, `upstream '${upstream}' ${message}`)
-  events.emit({
-    type: isWell ? 'system.upstream_healthy' : 'system.upstream_unhealthy',
-    severity: isWell ? 'info' : 'warn',
-    source: `upstream:${upstream}`,
-    message,
-    data: { upstream, circuit: state }
-  })
 }
