@@ -8,6 +8,8 @@ import type { Found } from './vector-index.js'
 const TEXT_WEIGHT = 0.6
 /** What a memory gains from each neighbour in its document, as a share of the neighbour's own score. */
 export const NEIGHBOUR_SHARE = 0.3
+/** What a memory gains that begins with a word of the query: it tells of that, or that one says it. */
+const SUBJECT_GAIN = 0.15
 /** What the newest memory gains over one that is years old. */
 const RECENCY_WEIGHT = 0.02
 /** What a reranker may add to a score, if it tells what the vectors do not. */
@@ -70,6 +72,16 @@ export function expand (scored: Map<number, Scored>, neighbours: Neighbours): vo
     if (known === undefined) scored.set(seq, { seq, score: gain, keyword: null, semantic: null, reranker: null })
     else known.score += gain
   }
+}
+
+/**
+ * What a memory is about, or who says it, stands first. A bank where half of all memories have a name gives next to nothing for
+ * the name alone.
+ */
+export function addSubjects (
+  scored: ReadonlyMap<number, Scored>, known: ReadonlyMap<number, { readonly firstWord: string }>, words: ReadonlySet<string>
+): void {
+  for (const each of scored.values()) if (words.has(known.get(each.seq)?.firstWord ?? '')) each.score += SUBJECT_GAIN
 }
 
 const DAY_MS = 86_400_000

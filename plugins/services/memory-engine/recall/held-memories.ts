@@ -3,12 +3,15 @@ import type { FactType } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import { recalledRows, type RecalledRow } from './recalled-row.js'
 import { tokensIn } from './tokens.js'
+import { BEGINNING, firstWord } from './words.js'
 
 /** What the order needs of a candidate that is still valid. */
 export interface Known {
   readonly mentionedAt: number | null
   readonly type: FactType
   readonly tokens: number
+  /** That its text begins with. */
+  readonly firstWord: string
 }
 
 interface Held {
@@ -19,7 +22,7 @@ interface Held {
 /** Of either half: those that were asked for last, and those before. */
 const LARGEST_BYTES = 4 * 1024 * 1024
 /** Of one without its row. */
-const BYTES = 150
+const BYTES = 200
 
 /**
  * What recalls have read of valid memories, for those that come after: other questions find many of the same ones. It is let go
@@ -46,11 +49,11 @@ export class HeldMemories {
       if (held === undefined) missing.push(seq)
       else found.set(seq, held.known)
     }
-    const rows = missing.length === 0 ? [] : this.#store.lists<[number, number | null, FactType, number]>(
-      'm.seq, m.mentioned_at, m.fact_type, length(m.text)',
+    const rows = missing.length === 0 ? [] : this.#store.lists<[number, number | null, FactType, number, string]>(
+      `m.seq, m.mentioned_at, m.fact_type, length(m.text), substr(m.text, 1, ${BEGINNING})`,
       `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(missing)])
-    for (const [seq, mentionedAt, type, length] of rows) {
-      const known = { mentionedAt, type, tokens: tokensIn(length) }
+    for (const [seq, mentionedAt, type, length, beginning] of rows) {
+      const known = { mentionedAt, type, tokens: tokensIn(length), firstWord: firstWord(beginning) }
       found.set(seq, known)
       this.#hold(seq, { known, row: null }, BYTES)
     }

@@ -2,7 +2,7 @@ import type { Core } from '../core.js'
 import { groupsCondition, joined, tagCondition, type Condition } from '../memories/tag-filter.js'
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
-import { addRecency, addRerank, certainty, expand, fuse, NO_AGREEMENT, ordered, type Agreement, type Scored } from './fuse.js'
+import { addRecency, addRerank, addSubjects, certainty, expand, fuse, NO_AGREEMENT, ordered, type Agreement, type Scored } from './fuse.js'
 import { Candidates, fittingCount } from './candidates.js'
 import type { Known } from './held-memories.js'
 import { embedIdentity, rerank } from './model-calls.js'
@@ -14,6 +14,7 @@ import type { RecallRequest } from './request.js'
 import { searchText } from './text-search.js'
 import { vectorIndexOf, type Found } from './vector-index.js'
 import type { Vector } from './vector-table.js'
+import { queryWords } from './words.js'
 
 /** What was found, best first, and how. */
 export interface Recalled {
@@ -69,7 +70,9 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
     await timed('neighbours', () => expand(scored, neighbours.of(first)))
   }
-  addRecency(scored, await timed('known', () => validOf(candidates, scored)), request.at)
+  const about = await timed('known', () => validOf(candidates, scored))
+  if (textOff === null) addSubjects(scored, about, new Set(queryWords(request.query)))
+  addRecency(scored, about, request.at)
   const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'
     : await timed('rerank', () => secondPass(core, candidates, request.query, scored, signal))
   const known = validOf(candidates, scored)

@@ -16,12 +16,22 @@ export function indexable (text: string): string {
 }
 
 const MOST_WORDS = 64
+const word = /[\p{L}\p{N}\p{M}_]+/u
+const words = new RegExp(word, 'gu')
 
 /** What a query is searched for: its words, each once; without stop words unless there are no others. Pure. */
 export function queryWords (query: string): readonly string[] {
-  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}\p{M}_]+/gu) ?? [])]
-  const telling = words.filter(word => !stopWords.has(word) && (word.length > 1 || word.match(unspaced) !== null))
-  return (telling.length > 0 ? telling : words).slice(0, MOST_WORDS)
+  const all = [...new Set(query.toLowerCase().match(words) ?? [])]
+  const telling = all.filter(each => !stopWords.has(each) && (each.length > 1 || each.match(unspaced) !== null))
+  return (telling.length > 0 ? telling : all).slice(0, MOST_WORDS)
+}
+
+/** So much of a text is looked at for its first word, in characters. */
+export const BEGINNING = 40
+
+/** The word that a text begins with, in small letters; empty where it begins with none. Pure. */
+export function firstWord (beginning: string): string {
+  return word.exec(beginning)?.[0].toLowerCase() ?? ''
 }
 
 /** A word as a phrase of FTS5, where none of its signs means anything. Pure. */

@@ -452,3 +452,13 @@ t.test('of statements that contradict each other the newest comes first, near du
     t.notOk(own.some(({ text }: { text: string }) => text.startsWith(`${name} `)), 'another agent’s are not found')
   }
 })
+
+t.test('of memories that have the words of a question, those come first that begin with whom it asks about', async t => {
+  const { call } = openEngine(t)
+  const talk = Array.from({ length: 8 }, (_, i) => [`Alice: Good morning, Bob, on day ${i}.`, `Bob: Good evening, Alice, on day ${i}.`]).flat()
+  const [hers, his] = ['Alice: I love the harbour, Bob, at dusk.', 'Bob: I love the harbour, Alice, at dusk.']
+  await retain(call, 'b', hers, ...talk, his)
+  t.same((await texts(call, 'b', 'what does alice love?')).slice(0, 2), [hers, his], 'a name that all of them have counts where it stands first')
+  t.same((await texts(call, 'b', 'What is it that Bob loves?')).slice(0, 2), [his, hers])
+  t.same((await texts(call, 'b', 'Who loves the harbour?')), [his, hers], 'the newer one of equals')
+})
