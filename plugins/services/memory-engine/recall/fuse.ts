@@ -8,6 +8,10 @@ import type { Found } from './vector-index.js'
 const TEXT_WEIGHT = 0.6
 /** What a memory gains from each neighbour in its document, as a share of the neighbour's own score. */
 export const NEIGHBOUR_SHARE = 0.3
+/** What a memory gains of the better one of those that were kept right before and after it, as a share of its score. */
+const MOMENT_SHARE = 0.25
+/** What is kept within this time belongs together. */
+const MOMENT_MS = 10 * 60_000
 /** What a memory gains that begins with a word of the query: it tells of that, or that one says it. */
 const SUBJECT_GAIN = 0.15
 /** What the newest memory gains over one that is years old. */
@@ -60,18 +64,42 @@ export function fuse (byText: readonly Found[], byVector: readonly Found[] | nul
 /** Pairs of memories that stand beside each other in a document; both ways. */
 export type Neighbours = ReadonlyMap<number, readonly (readonly number[])[]>
 
-/** Adds to each memory a share of the best on either side of it; those that were not found themselves join. */
-export function expand (scored: Map<number, Scored>, neighbours: Neighbours): void {
+/** What belongs to what was found. */
+export interface Beside {
+  /** Both ways. Those that were not found themselves join. */
+  readonly inDocuments: Neighbours
+  /** Two that were found, kept one right after the other and within minutes. */
+  readonly inTime: ReadonlyArray<readonly [earlier: number, later: number]>
+}
+
+/** Adds to each memory a share of the best on either side of it in its document, or of the best that was kept beside it. */
+export function expand (scored: Map<number, Scored>, { inDocuments, inTime }: Beside): void {
   const bestOf = (side: readonly number[]): number => Math.max(0, ...side.map(other => scored.get(other)?.score ?? 0))
   // all gains are shares of what was found, and not of what others have gained
-  const gains = [...neighbours].map(([seq, sides]) => (
-    { seq, gain: sides.reduce((sum, side) => sum + bestOf(side), 0) * NEIGHBOUR_SHARE }))
-  for (const { seq, gain } of gains) {
+  const gains = new Map<number, number>()
+  for (const [seq, sides] of inDocuments) gains.set(seq, sides.reduce((sum, side) => sum + bestOf(side), 0) * NEIGHBOUR_SHARE)
+  for (const pair of inTime) {
+    // the better one of two and no sum: of statements that are told one after the other, none has more for being in the middle
+    for (const [i, seq] of pair.entries()) gains.set(seq, Math.max(gains.get(seq) ?? 0, bestOf([pair[1 - i]!]) * MOMENT_SHARE))
+  }
+  for (const [seq, gain] of gains) {
     if (gain === 0) continue
     const known = scored.get(seq)
     if (known === undefined) scored.set(seq, { seq, score: gain, keyword: null, semantic: null, reranker: null })
     else known.score += gain
   }
+}
+
+/** These memories with what was kept right before or after them and is known too, in pairs. Pure. */
+export function keptTogether (
+  memories: readonly number[], known: ReadonlyMap<number, { readonly mentionedAt: number | null }>
+): Beside['inTime'] {
+  const at = (seq: number): number | null => known.get(seq)?.mentionedAt ?? null
+  const pairs = memories.flatMap(seq => [[seq - 1, seq], [seq, seq + 1]] as const)
+  return pairs.filter(([earlier, later]) => {
+    const [from, to] = [at(earlier), at(later)]
+    return from !== null && to !== null && Math.abs(to - from) <= MOMENT_MS
+  })
 }
 
 /**

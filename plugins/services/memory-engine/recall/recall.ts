@@ -2,7 +2,7 @@ import type { Core } from '../core.js'
 import { groupsCondition, joined, tagCondition, type Condition } from '../memories/tag-filter.js'
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
-import { addRecency, addRerank, addSubjects, certainty, expand, fuse, NO_AGREEMENT, ordered, type Agreement, type Scored } from './fuse.js'
+import { addRecency, addRerank, addSubjects, certainty, expand, fuse, keptTogether, NO_AGREEMENT, ordered, type Agreement, type Scored } from './fuse.js'
 import { Candidates, fittingCount } from './candidates.js'
 import type { Known } from './held-memories.js'
 import { embedIdentity, rerank } from './model-calls.js'
@@ -66,11 +66,12 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   const byVector = await timed('vectors', () =>
     query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
   const scored = fuse(byText, byVector)
+  const found = await timed('known', () => validOf(candidates, scored))
   if (neighbours !== null) {
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
-    await timed('neighbours', () => expand(scored, neighbours.of(first)))
+    await timed('neighbours', () => expand(scored, { inDocuments: neighbours.of(first), inTime: keptTogether(first, found) }))
   }
-  const about = await timed('known', () => validOf(candidates, scored))
+  const about = validOf(candidates, scored)
   if (textOff === null) addSubjects(scored, about, new Set(queryWords(request.query)))
   addRecency(scored, about, request.at)
   const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'

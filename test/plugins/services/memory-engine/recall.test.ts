@@ -462,3 +462,18 @@ t.test('of memories that have the words of a question, those come first that beg
   t.same((await texts(call, 'b', 'What is it that Bob loves?')).slice(0, 2), [his, hers])
   t.same((await texts(call, 'b', 'Who loves the harbour?')), [his, hers], 'the newer one of equals')
 })
+
+t.test('of finds, those count for more that were kept beside another one within minutes, and of statements told one after the other the newest comes first', async t => {
+  const { call } = openEngine(t)
+  const at = (minute: number): string => new Date(Date.UTC(2024, 0, 1, 0, minute)).toISOString()
+  const say = (content: string, minute: number): object => ({ content, timestamp: at(minute), document_id: `turn ${minute}` })
+  const [answer, alone] = ['We do that a few times each week, the children run.', 'We did that a few times last year, the children slept.']
+  await retain(call, 'b', say('Do you bring the children to the park?', 0), say(answer, 2),
+    ...[20, 40, 60].map(minute => say(`Nothing much in hour ${minute}.`, minute)), say(alone, 100))
+  const found = (): Promise<string[]> => texts(call, 'b', 'How often are the children in the park?')
+  t.same(await found(), ['Do you bring the children to the park?', answer, alone], 'what has no word of the question does not come along')
+  await call('PATCH', 'b/config', { updates: { enable_graph_retrieval: false } })
+  t.same((await found()).slice(1), [alone, answer], 'the newer one of equals, where a bank looks at no links')
+  await retain(call, 'c', ...['Berlin', 'Lisbon', 'Madrid'].map((city, minute) => say(`Cleo lives in ${city}.`, minute)))
+  t.equal((await texts(call, 'c', 'Where does Cleo live?'))[0], 'Cleo lives in Madrid.')
+})
