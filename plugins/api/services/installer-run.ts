@@ -26,9 +26,14 @@ export function output (command: string, args: readonly string[], env: InstallOp
   })
 }
 
-/** Runs a program that installs something, and hands on what it says. Throws `services.install_failed`. */
+/**
+ * Runs a program that installs something, and hands on what it says. Throws `services.install_failed`, with its last lines as
+ * `output` in the details.
+ * @param title what errors call it
+ */
 export async function run (
-  command: string, args: readonly string[], { folder, env, signal, clean, onMessage }: InstallOptions
+  command: string, args: readonly string[], { folder, env, signal, clean, onMessage }: InstallOptions,
+  title = `${command.split('/').at(-1)!} ${args[0]!}`
 ): Promise<void> {
   signal.throwIfAborted()
   const child = spawn(command, args, { env: installerEnv(env), cwd: folder, stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' })
@@ -53,7 +58,7 @@ export async function run (
     throw servicesError('services.install_failed', `${command} cannot be run: ${String(error)}`)
   }) as [number | null]
   if (code === 0) return
-  throw servicesError('services.install_failed', `${command.split('/').at(-1)!} ${args[0]!} ended with ${code}: ${lines.slice(-3).join(' | ')}`, { details: { output: lines } })
+  throw servicesError('services.install_failed', `${title} ended with ${code}: ${lines.slice(-3).join(' | ')}`, { details: { output: lines } })
 }
 
 /** What installers are told: how to reach registries, and nothing that is a key of the gateway's. */

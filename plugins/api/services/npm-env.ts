@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { access, constants, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import type { NpmProgram } from 'svc-gateway/plugin'
+import { isSvcError, type NpmProgram } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
 import { run, type InstallOptions } from './installer-run.js'
 
@@ -23,7 +23,13 @@ export async function installNpm (program: NpmProgram, options: InstallOptions):
     await writeFile(join(place, 'package.json'), '{ "private": true }\n')
     options.onMessage(`installing ${wanted}`)
     const [command, ...first] = npm
-    await run(command, [...first, 'install', ...SAFE, '--prefix', place, wanted], { ...options, folder: place })
+    const install = (...more: readonly string[]): Promise<void> =>
+      run(command, [...first, 'install', ...SAFE, ...more, '--prefix', place, wanted], { ...options, folder: place }, 'npm install')
+    await install().catch(async (error: unknown) => {
+      if (!isVersionUnknown(error)) throw error
+      options.onMessage('npm knows no such version: the registry is asked again, past its cache')
+      await install('--prefer-online')
+    })
     const found = await versionIn(place, program.package)
     if (found === program.version) return name
     throw servicesError('services.install_failed', `${program.package} ${found ?? 'of no version'} was installed where ${program.version} was asked for`)
@@ -47,6 +53,11 @@ export async function findNpm (env: InstallOptions['env']): Promise<readonly [st
 
 export function noNpm ({ package: name }: NpmProgram): Error {
   return servicesError('services.cannot_install', `${name} is installed by npm, which is neither beside Node nor on the gateway's PATH`)
+}
+
+/** What npm keeps of a registry for some minutes may be older than a version, of the package or of what it needs. */
+function isVersionUnknown (error: unknown): boolean {
+  return isSvcError(error) && Array.isArray(error.details.output) && error.details.output.some(line => /\bETARGET\b/.test(String(line)))
 }
 
 async function versionIn (place: string, name: string): Promise<string | null> {

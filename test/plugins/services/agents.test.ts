@@ -484,6 +484,12 @@ t.test('npm brings the version that was asked for, or the installation fails; an
   t.match(await gateway.ended('asks'), { version: '1.0.0', problem: /2\.9\.0 was installed where 3\.0\.0 was asked for/ })
   t.strictSame(registry.asked.filter(path => path.endsWith('.tgz')).length, 2)
 
+  registry.versions = ['1.0.0', '1.0.1', '3.0.0']
+  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '1.0.1' })
+  t.match(await gateway.ended('asks'), { version: '1.0.1', problem: null }, 'newer than what npm remembers of the registry')
+  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '9.0.0' })
+  t.match(await gateway.ended('asks'), { version: '1.0.1', problem: /^npm install ended with 1: .*(ETARGET|No matching version)/ })
+
   const row = async (): Promise<unknown> => (await gateway.call('GET', '/api/services')).json.services[0]
   const act = (action: string): ReturnType<Agents['call']> => gateway.call('POST', '/api/services/serves/action', { action })
   t.match(await row(), { id: 'serves', managed: false, runs_as: null, up: false, hints: ['`svc agent install serves` brings it'] })

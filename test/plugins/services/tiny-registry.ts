@@ -80,6 +80,8 @@ export interface TinyRegistry {
   readonly url: string
   /** Paths that were asked for. */
   readonly asked: readonly string[]
+  /** Versions that are there by now; npm keeps what it is told for five minutes. */
+  versions: readonly string[]
 }
 
 /** A registry of npm with one package, `tiny-agent`, in the versions 1.0.0 and 3.0.0, the latter of which is 2.9.0 inside. */
@@ -96,15 +98,17 @@ export async function tinyRegistry (t: Test): Promise<TinyRegistry> {
       return
     }
     if (request.url !== '/tiny-agent') return void response.writeHead(404).end('{}')
-    const versions = Object.fromEntries(['1.0.0', '3.0.0'].map(version =>
+    const versions = Object.fromEntries(registry.versions.map(version =>
       [version, { ...manifest(version), dist: { tarball: `${url()}/tiny-agent/-/tiny-${version}.tgz` } }]))
     response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ 'name': 'tiny-agent', 'dist-tags': { latest: '1.0.0' }, versions }))
+    response.setHeader('cache-control', 'public, max-age=300')
+    response.end(JSON.stringify({ 'name': 'tiny-agent', 'dist-tags': { latest: registry.versions[0] }, versions }))
   })
   await new Promise<void>(resolve => { server.listen(0, '127.0.0.1', resolve) })
+  const registry: TinyRegistry = { url: url(), asked, versions: ['1.0.0', '3.0.0'] }
   t.teardown(() => {
     server.closeAllConnections()
     server.close()
   })
-  return { url: url(), asked }
+  return registry
 }
