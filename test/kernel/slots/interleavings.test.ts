@@ -12,7 +12,7 @@ import { Random } from './random.js'
 // on a busy machine the scripts take their time
 t.setTimeout(300_000)
 
-const SCRIPTS = Number(process.env.SVC_TEST_SCRIPTS ?? 600)
+const SCRIPTS = Number(process.env.SVC_TEST_SCRIPTS ?? 300)
 const STEPS = 40
 const SLOTS = ['a', 'b']
 /** How many may wait for a slot. */

@@ -13,7 +13,7 @@ import { Random } from '../random.js'
 // on a busy machine the scripts take their time
 t.setTimeout(300_000)
 
-const SCRIPTS = Number(process.env.SVC_TEST_SCRIPTS ?? 150)
+const SCRIPTS = Number(process.env.SVC_TEST_SCRIPTS ?? 100)
 const STEPS = 60
 const MOST = 4
 const WORKERS = 2

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
 
-const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? 600)
+const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? 200)
 
 t.test('any sequence of writes leaves files that load, guards that hold, and dry runs that were right', { timeout: 600_000 }, async t => {
   // a process of its own: a gateway that a counterexample breaks is no business of the next file
