@@ -104,6 +104,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'plugins/api/slots/record': [],
   'plugins/api/slots/log': ['record', 'ref.ts'],
   'plugins/v1/responses/kept': ['dialect.ts', 'errors.ts', 'ids.ts', 'schemas.ts'],
+  'plugins/v1/responses/socket': ['kept', 'answering.ts', 'chat-request.ts', 'compaction.ts', 'dialect.ts', 'errors.ts', 'ids.ts'],
   'plugins/services/pull/file': ['errors.ts'],
   'plugins/services/pull/engine': ['file', 'errors.ts', 'pull-work.ts', 'ref.ts'],
   'plugins/services/pull/hub': ['file', 'errors.ts', 'pull-run.ts', 'pull-work.ts', 'record.ts', 'ref.ts', 'settings.ts'],
@@ -351,6 +352,8 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/v1/responses/over-chat.ts': 'shown',
   'plugins/v1/responses/compaction.ts': 'shown',
   'plugins/v1/responses/answering.ts': 'stored',
+  'plugins/v1/responses/socket/prepared-turn.ts': 'stored',
+  'plugins/v1/responses/socket/turn.ts': 'shown',
   'plugins/v1/responses/kept/conversation-routes.ts': 'stored',
   'plugins/v1/responses/kept/kept-file.ts': 'compared'
 }

@@ -1,5 +1,7 @@
 import Anthropic, { BadRequestError as AnthropicBadRequest } from '@anthropic-ai/sdk'
 import OpenAI, { APIUserAbortError } from 'openai'
+import type { Response } from 'openai/resources/responses/responses'
+import { ResponsesWS } from 'openai/resources/responses/ws'
 import type { Test } from 'tap'
 import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
@@ -264,6 +266,21 @@ export async function speaksResponses (t: Test, url: string): Promise<void> {
   const pending = client.responses.create({ model: 'endless', input: 'x', max_output_tokens: 1_000_000 }, { signal: controller.signal }).catch((error: unknown) => error)
   setTimeout(() => controller.abort(), 100)
   t.ok(await pending instanceof APIUserAbortError)
+}
+
+/** Two requests on one connection, the second of which goes on from the first. */
+export async function respondsOverSockets (t: Test, url: string): Promise<void> {
+  const connection = new ResponsesWS(openai(url))
+  t.teardown(() => connection.close())
+  const response = (previous: string | null): Promise<Response> => new Promise((resolve, reject) => {
+    connection.once('response.completed', event => resolve(event.response))
+    connection.once('error', reject)
+    connection.send({ type: 'response.create', model: 'agent', input: 'Who are you?', store: false, previous_response_id: previous })
+  })
+  const first = await response(null)
+  const second = await response(first.id)
+  for (const { output } of [first, second]) t.match(output, [{ type: 'message', content: [{ text: demoSentence }] }])
+  t.ok(second.usage!.input_tokens > first.usage!.input_tokens)
 }
 
 /** A conversation of the Responses API that goes on from what is kept, and one in the background. */

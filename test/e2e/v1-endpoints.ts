@@ -7,7 +7,8 @@ import { makesClientSecrets, talks, tellsTheWayIn } from './realtime-surface.js'
 import { hears, listsAudioModels, listsVoices, paints, repaints, speaks, translates } from './media-surfaces.js'
 import {
   anthropic, callsTools, chats, compacts, completes, countsInputTokens, countsTokens, keepsConversations, keepsResponses,
-  keepsToShape, openai, recalls, refusesForGood, reranks, respondsInShape, speaksMessages, speaksResponses, usesTools
+  keepsToShape, openai, recalls, refusesForGood, reranks, respondsInShape, respondsOverSockets, speaksMessages, speaksResponses,
+  usesTools
 } from './text-surfaces.js'
 
 export interface Endpoint {
@@ -48,6 +49,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
     works: [countsInputTokens], ask: (url, model) => openai(url).responses.inputTokens.count({ model, input: 'x' })
   },
   'POST /v1/responses/compact': { works: [compacts], ask: (url, model) => openai(url).responses.compact({ model, input: 'x' }) },
+  'GET /v1/responses': { works: [respondsOverSockets], ask: null },
   'GET /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.retrieve(id) },
   'DELETE /v1/responses/:id': { works: [keepsResponses], ask: (url, id) => openai(url).responses.delete(id) },
   'GET /v1/responses/:id/input_items': { works: [keepsResponses], ask: (url, id) => openai(url).responses.inputItems.list(id) },

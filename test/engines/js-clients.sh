@@ -9,7 +9,7 @@ options=()
 case ${1:-} in
   sdks)
     wanted=(
-      openai@6.49.0 @anthropic-ai/sdk@1.12.0
+      openai@6.49.0 openai-newest@npm:openai@7.59.0 ws@8.23.0 @anthropic-ai/sdk@1.12.0
       ai@6.0.326 @ai-sdk/openai@3.0.141 @ai-sdk/openai-compatible@2.0.91 @ai-sdk/anthropic@3.0.139
       @langchain/core@1.4.0 @langchain/openai@1.5.8
       @llamaindex/core@0.6.22 @llamaindex/openai@0.4.22

@@ -37,7 +37,7 @@ export interface ServedSocket {
 export type ServeSocket = (socket: ServedSocket) => Promise<void>
 
 export type WebSocketDefinition<S extends RouteSchema> =
-  Pick<RouteDefinition<S>, 'url' | 'summary' | 'description' | 'tag' | 'queryError'> & WebSocketBounds & {
+  Pick<RouteDefinition<S>, 'url' | 'alsoAt' | 'summary' | 'description' | 'tag' | 'queryError'> & WebSocketBounds & {
     readonly schema?: S
     /**
      * Runs before the socket is opened, with the validated query and path: throw a `SvcError` to refuse, or return what

@@ -1,6 +1,8 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import {
   messageOf, sse, type BodyEdits, type Clock, type ConfigService, type DispatchService, type ForwardOptions, type handled,
-  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall, type SlotService, type SseReply
+  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type PluginCall, type RouteCall, type SlotService,
+  type SseReply
 } from 'svc-gateway/plugin'
 import { bodyObject, malformed, textOr, type Json } from '../over-chat/ref.js'
 import { echoOf, NOT_KEPT, type Standing } from './chat-request.js'
@@ -13,13 +15,11 @@ import { inputItems } from './kept/items.js'
 import { Keeper, type OwnPart } from './kept/keeper.js'
 import type { KeptFile } from './kept/kept-file.js'
 import type { KeptResponses } from './kept/kept-responses.js'
+import { isPrivate, MOST_KEPT_BYTES } from './kept/may-keep.js'
 import { told, type Kept } from './kept/told.js'
 import { responsesOverChat } from './over-chat.js'
 
 type Call = RouteCall<unknown, unknown, Buffer>
-
-/** What a request that is kept has at most, in bytes: it is read and written in one go. */
-const MOST_KEPT_BYTES = 16 * 1024 * 1024
 
 export interface AnsweringDeps {
   readonly clock: Clock
@@ -121,11 +121,12 @@ export class Answering {
   }
 
   #forward (call: Call, standing: Standing, tap?: Keeper): typeof handled {
-    const options = { ...this.#options(standing), dialect: responsesDialect }
+    const options = { ...this.options(standing), dialect: responsesDialect }
     return this.#deps.dispatch.forward(call, tap === undefined ? options : { ...options, tap })
   }
 
-  #options (standing: Standing): ForwardOptions {
+  /** How a request that stands so goes out. */
+  options (standing: Standing): ForwardOptions {
     return { surface: 'responses', path: '/responses', edit: thinkingDefault, otherwise: this.#overChat(standing) }
   }
 
@@ -140,17 +141,16 @@ export class Answering {
       error: null, incomplete_details: null, ...echoOf(asked, standing), model: textOr(asked.model, ''), output: [], usage: null
     }
     const { background: _, ...request } = body === null ? asked : bodyObject(body)
-    const { 'x-svc-priority': priority } = call.request.headers
     kept.background.start({
       queued,
       own,
       isStreamed: asked.stream === true,
       call: {
-        ...this.#options(standing),
+        ...this.options(standing),
         body: Buffer.from(JSON.stringify(request)),
         requestId: call.requestId,
         origin: call.request.headers,
-        ...priority === 'low' || priority === 'normal' ? { priority } : {}
+        ...priorityIn(call.request.headers)
       }
     }, now)
     return asked.stream === true ? sse(signal => told(kept, id, -1, signal)) : queued
@@ -167,7 +167,7 @@ function summariesTold (call: Call): Call {
 
 /** False for who works in private, and for what is too large to be written while others wait. */
 function keepsFrom ({ body, request }: Call): boolean {
-  return body.length <= MOST_KEPT_BYTES && !isYes(request.headers['x-svc-private'])
+  return body.length <= MOST_KEPT_BYTES && !isPrivate(request.headers)
 }
 
 /** Whether a request asks not to be kept; most do not speak of it, and are not read for it. */
@@ -181,8 +181,9 @@ function saysNo (body: Buffer): boolean {
   }
 }
 
-function isYes (header: string | string[] | undefined): boolean {
-  return typeof header === 'string' && /^(?:1|true|yes|on)$/i.test(header.trim())
+/** What a client's headers say of its place in the line. */
+export function priorityIn ({ 'x-svc-priority': priority }: IncomingHttpHeaders): Pick<PluginCall, 'priority'> {
+  return priority === 'low' || priority === 'normal' ? { priority } : {}
 }
 
 function ownPart (body: Buffer): OwnPart {

@@ -10,6 +10,7 @@ import { KeptResponses } from './kept/kept-responses.js'
 import { keptRoutes } from './kept/routes.js'
 import { keepingSchema } from './kept/settings.js'
 import type { Kept } from './kept/told.js'
+import { socketRoute } from './socket/route.js'
 import {
   compactAnswerSchema, compactBodySchema, inputTokensAnswerSchema, inputTokensBodySchema, responsesAnswerSchema,
   responsesBodySchema
@@ -39,7 +40,8 @@ export default definePlugin({
       const store = await file.open()
       return { store, background: background ??= new BackgroundResponses(dispatch, store, log) }
     }
-    const answering = new Answering({ clock, config, dispatch, slots, log, file: settings.store ? file : null, open })
+    const deps = { clock, config, dispatch, slots, log, file: settings.store ? file : null, open }
+    const answering = new Answering(deps)
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/responses',
@@ -83,6 +85,7 @@ export default definePlugin({
       dialect: responsesDialect,
       handler: call => answering.compact(call)
     }))
+    ctx.addRoute(socketRoute(deps, standing => answering.options(standing)))
     for (const route of [...keptRoutes(open), ...conversationRoutes(open, clock)]) ctx.addRoute(route)
     ctx.onStart(() => file.start())
     ctx.onStop(async () => {

@@ -126,6 +126,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /v1/realtime/calls/rtc_1/accept': [501, 'realtime.no_calls'],
   'POST /v1/realtime/sessions': [501, 'realtime.no_beta_sessions'],
   'POST /v1/realtime/transcription_sessions': [501, 'realtime.no_beta_sessions'],
+  'GET /v1/responses': [426, 'request.upgrade_required'],
   'GET /v1/realtime': [426, 'request.upgrade_required'],
   'POST /v1/images/generations': [404, 'model.not_loaded'],
   'GET /v1/files/file-0123456789abcdef01234567': [404, 'files.not_found'],

@@ -23,7 +23,7 @@ interface OpenApi extends Record<string, unknown> {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-const webSockets = new Set(['GET /api/board/events', 'GET /api/agents/{agent}/events', 'GET /api/agents/{agent}/submit', 'GET /v1/realtime'])
+const webSockets = new Set(['GET /api/board/events', 'GET /api/agents/{agent}/events', 'GET /api/agents/{agent}/submit', 'GET /v1/realtime', 'GET /v1/responses'])
 
 /** Their clients wait for 200. */
 const empty = new Set(['POST /api/copy', 'DELETE /api/delete'])

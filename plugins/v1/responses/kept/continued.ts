@@ -9,6 +9,14 @@ export interface Continued {
   /** Null where it stands on nothing that is kept here. */
   readonly body: Buffer | null
   readonly own: OwnPart
+  /** What stands in front of its own items. */
+  readonly context: readonly Json[]
+}
+
+/** Responses that requests go on from. */
+export interface Ground extends Pick<KeptResponses, 'get' | 'context' | 'output' | 'assertRoom'> {
+  /** The upstream that all thoughts in the context of a response are of. Absent, and null: of others too. */
+  thinker? (id: string): string | null
 }
 
 /** Whether a request may have to do with kept responses: it is looked at whole only then (`hasToDo`). */
@@ -29,7 +37,7 @@ export function hasToDo ({ previous_response_id: previous, conversation, backgro
  * @param mostBytes of the request that is made
  * @throws `validation.invalid`, `request.too_large`, `responses.context_lost`, `responses.too_long`
  */
-export function continued (asked: Json, store: KeptResponses, target: DispatchTarget | null, mostBytes: number): Continued {
+export function continued (asked: Json, store: Ground, target: DispatchTarget | null, mostBytes: number): Continued {
   const { previous_response_id: asks, conversation: inside, ...rest } = asked
   if (asks != null && inside != null) throw malformed('conversation', 'cannot be had together with previous_response_id: leave one of them out')
   const key = inside == null ? 'previous_response_id' : 'conversation'
@@ -37,7 +45,8 @@ export function continued (asked: Json, store: KeptResponses, target: DispatchTa
   const context = from === null ? undefined : contextOf(store, from, key)
   const isSlots = target !== null && target.slot !== null
   if (from !== null && context === undefined && isSlots) throw unknown(key)
-  const passed = (item: Json): Json[] => sentItem(item, target !== null && target.upstream !== null)
+  const takesAll = target === null || target.upstream === null || (from !== null && store.thinker?.(from) === target.upstream)
+  const passed = (item: Json): Json[] => sentItem(item, !takesAll)
   let left = mostBytes
   const parts = listOf(asked.input).map((item, i) => {
     const id = referenceOf(item)
@@ -52,14 +61,14 @@ export function continued (asked: Json, store: KeptResponses, target: DispatchTa
   const before = context === undefined ? null : from
   const [previous, conversation] = inside == null ? [before, null] : [null, before]
   const own = { isKept: asked.store !== false, input: inputItems(parts.map(({ item }) => item)), previous, conversation }
-  if (context === undefined && !parts.some(({ isKept }) => isKept)) return { body: null, own }
+  if (context === undefined && !parts.some(({ isKept }) => isKept)) return { body: null, own, context: [] }
   const input = [...(context ?? []).flatMap(passed), ...parts.flatMap(({ sent }) => sent)]
   const body = Buffer.from(JSON.stringify({ ...context === undefined ? asked : rest, input }))
   if (body.length > mostBytes) {
     throw svcError('request.too_large', `with what stands before it the request has ${body.length} bytes, and ${mostBytes} are allowed; start a new conversation`)
   }
   if (before !== null) store.assertRoom(before, body.length)
-  return { body, own }
+  return { body, own, context: context ?? [] }
 }
 
 function conversationId (named: unknown): string {
@@ -67,7 +76,7 @@ function conversationId (named: unknown): string {
 }
 
 /** Undefined where nothing of this kind is kept under the id. Throws for a response whose context is that of its conversation. */
-function contextOf (store: KeptResponses, id: string, key: 'previous_response_id' | 'conversation'): readonly Json[] | undefined {
+function contextOf (store: Ground, id: string, key: 'previous_response_id' | 'conversation'): readonly Json[] | undefined {
   const kept = store.get(id)
   if (kept === undefined || kept.object !== (key === 'conversation' ? 'conversation' : 'response')) return undefined
   const { conversation } = kept

@@ -24,6 +24,7 @@ export class Keeper implements AnswerTap {
   readonly #isTurn: boolean
   readonly #own: () => OwnPart
   #isElsewhere = false
+  #hasKept = false
   #reader: AnswerReader | null = null
 
   /**
@@ -36,6 +37,9 @@ export class Keeper implements AnswerTap {
     this.#now = now
     this.#own = own
   }
+
+  /** Whether the response is on the disk, under its own id. */
+  get hasKept (): boolean { return this.#hasKept }
 
   head ({ status, isEventStream, upstream }: AnswerTapHead): void {
     this.#isElsewhere = upstream !== null
@@ -68,7 +72,8 @@ export class Keeper implements AnswerTap {
     if (isKept && !this.#isElsewhere && isUnguessable(id)) {
       const inside = conversation === null ? {} : { conversation: { id: conversation } }
       const kept = { ...response, store: true, previous_response_id: previous, ...inside }
-      if (this.#store.add({ id, previous, input, conversation, response: kept }, now)) return
+      this.#hasKept = this.#store.add({ id, previous, input, conversation, response: kept }, now)
+      if (this.#hasKept) return
     }
     if (conversation !== null) this.#store.appendTurn(conversation, input, response, now)
   }

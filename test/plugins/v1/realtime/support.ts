@@ -1,31 +1,20 @@
-import { once } from 'node:events'
 import type { Test } from 'tap'
-import { WebSocket } from 'ws'
 import {
   chatStream, createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type EngineScript, type FakeClock, type TestGateway
 } from '../../../../kernel/testing/index.js'
 import realtime from '../../../../plugins/v1/realtime/index.js'
 import { pcmOf, wavHead } from '../../providers/audio/sound.js'
 import { fakeSlot } from '../audio/support.js'
+import { socketClient, type Event, type SocketClient } from '../../../wire/socket-client.js'
 
-export interface Event extends Record<string, unknown> { readonly type: string }
+export type { Event }
 
 export interface RealtimeGateway extends TestGateway {
   readonly runtime: FakeEngineRuntime
   readonly open: (query?: string, headers?: Readonly<Record<string, string>>) => Promise<RealtimeClient>
 }
 
-export interface RealtimeClient {
-  readonly socket: WebSocket
-  /** Everything that came. */
-  readonly events: readonly Event[]
-  readonly send: (event: object | string) => void
-  /** The next event of this type, behind the last one that was waited for. */
-  readonly next: (type: string) => Promise<Event>
-  readonly closed: Promise<number>
-  /** Types of the events so far, several of the same behind each other as one. */
-  readonly types: () => string[]
-}
+export type RealtimeClient = SocketClient
 
 export const JSON_TYPE = { 'content-type': 'application/json' }
 export const SSE_TYPE = { 'content-type': 'text/event-stream' }
@@ -61,42 +50,9 @@ export async function realtimeGateway (
   return Object.assign(gateway, {
     runtime,
     open: (query = '?model=agent', headers: Readonly<Record<string, string>> = {}) => {
-      return clientOn(t, `${gateway.baseUrl.replace('http', 'ws')}/v1/realtime${query}`, headers)
+      return socketClient(t, `${gateway.baseUrl.replace('http', 'ws')}/v1/realtime${query}`, headers)
     }
   })
-}
-
-async function clientOn (t: Test, url: string, headers: Readonly<Record<string, string>>): Promise<RealtimeClient> {
-  const { 'sec-websocket-protocol': protocols, ...others } = headers
-  const socket = new WebSocket(url, protocols?.split(', ') ?? [], { headers: others })
-  t.teardown(() => socket.terminate())
-  const events: Event[] = []
-  let seen = 0
-  let wake = (): void => {}
-  socket.on('message', data => {
-    events.push(JSON.parse((data as Buffer).toString()) as Event)
-    wake()
-  })
-  const closed = new Promise<number>(resolve => { socket.once('close', resolve) })
-  socket.once('close', () => wake())
-  await once(socket, 'open')
-  return {
-    socket,
-    events,
-    closed,
-    send: event => socket.send(typeof event === 'string' ? event : JSON.stringify(event)),
-    next: async type => {
-      for (;;) {
-        while (seen < events.length) {
-          const event = events[seen++]!
-          if (event.type === type) return event
-        }
-        if (socket.readyState === WebSocket.CLOSED) throw new Error(`the socket closed before ${type}: ${JSON.stringify(events.slice(-5))}`)
-        await new Promise<void>(resolve => { wake = resolve })
-      }
-    },
-    types: () => events.map(({ type }) => type).filter((type, i, all) => type !== all[i - 1])
-  }
 }
 
 /** A tone, or silence, as an event of the client. */
