@@ -188,9 +188,13 @@ function withBadRerankers (run: ReturnType<typeof errandsTo>): ReturnType<typeof
   }
 }
 
-export function memoryBars ({ hit_at_10: { text, vectors, rerank }, bad_rerankers: bad }: MemoryQuality): readonly Bar[] {
+export function memoryBars ({ hit_at_10: together, hit_at_10_apart: apart, bad_rerankers: bad }: MemoryQuality): readonly Bar[] {
   const bar = (name: string, value: number | null, least: number): Bar[] =>
     value === null ? [] : [{ name: `LoCoMo, ${name}`, value, limit: `>= ${least.toFixed(2)}`, ok: value >= least }]
-  return [...bar('text alone', text, 0.68), ...bar('with vectors', vectors, 0.74), ...bar('with vectors and rerank', rerank, vectors ?? 0),
+  const bars = (shape: string, { text, vectors, rerank }: MemoryQuality['hit_at_10'], least: number): Bar[] => [
+    ...bar(`${shape}text alone`, text, least), ...bar(`${shape}with vectors`, vectors, 0.74),
+    ...bar(`${shape}with vectors and rerank`, rerank, vectors ?? 0)
+  ]
+  return [...bars('', together, 0.68), ...bars('each turn by itself, ', apart, 0.69),
     ...Object.entries(bad).map(([name, value]) => ({ name: `LoCoMo, what a ${name} reranker adds`, value, limit: '>= 0', ok: value >= 0 }))]
 }
