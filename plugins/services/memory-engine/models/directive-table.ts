@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
 import type { TagMode } from '../memories/tag-filter.js'
 import type { Page } from '../store/page.js'
+import { inSlices, ROWS_AT_ONCE } from '../store/slices.js'
 import type { Store } from '../store/store.js'
 import { tagsCondition } from './tag-condition.js'
 
@@ -27,6 +28,7 @@ export interface DirectiveFilter {
 }
 
 interface Row {
+  readonly seq: number
   readonly id: string
   readonly name: string
   readonly content: string
@@ -70,6 +72,12 @@ export class DirectiveTable {
     const { total } = this.#store.get<{ total: number }>(`SELECT count(*) AS total ${meant}`, [bank, ...values])!
     const rows = this.#store.all<Row>(`SELECT * ${meant} ORDER BY priority DESC, seq LIMIT ? OFFSET ?`, [bank, ...values, limit, offset])
     return { total, directives: rows.map(directiveOf) }
+  }
+
+  /** All of them, in the order in which they were made, a few at a time. */
+  * each (bank: number): Generator<Directive> {
+    const rows = inSlices(after => this.#store.all<Row>(`SELECT * FROM directives WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank, after]))
+    for (const row of rows) yield directiveOf(row)
   }
 
   /** The most important first. */

@@ -69,8 +69,25 @@ export interface Archive {
   readonly history: Readonly<Partial<Record<typeof historyTables[number], readonly JsonRow[]>>>
 }
 
+/** What beside memories a bank is made of. */
+export interface BankRest {
+  readonly rows: Readonly<Partial<Record<Exclude<BankTable, 'banks'>, Iterable<JsonRow>>>>
+  readonly knowledgePages: Iterable<JsonRow>
+}
+
+/** Takes what a bank is made of, in this order: whatever is a list may be read as it is taken, or later. */
+export interface BankSink {
+  addDocument (document: TransferDocument): void
+  addObservations (observations: Iterable<TransferObservation>): Promise<void>
+  /** Rows of facts that are hidden. */
+  addHidden (rows: Iterable<JsonRow>): Promise<void>
+  addRows (table: BankTable, rows: Iterable<JsonRow>): Promise<void>
+  addKnowledge (pages: Iterable<JsonRow>): Promise<void>
+  addHistory (table: typeof historyTables[number], rows: Iterable<JsonRow>): Promise<void>
+}
+
 /** Writes an archive in the layout that Hindsight reads and writes: document by document, and lists bit by bit. */
-export class ArchiveWriter {
+export class ArchiveWriter implements BankSink {
   readonly #zip: ZipWriter
   readonly #signal: AbortSignal
   readonly #counts: Record<string, number> = {}
@@ -103,7 +120,6 @@ export class ArchiveWriter {
     this.#counts.knowledge_page_count = await this.#list('knowledge_pages.json', pages, false)
   }
 
-  /** Rows of facts that are hidden. */
   async addHidden (rows: Iterable<JsonRow>): Promise<void> {
     this.#counts.invalidated_memory_count = await this.#list(HIDDEN, rows, false)
   }

@@ -7,6 +7,7 @@ import { NodeTable } from '../knowledge/node-table.js'
 import { PermanentFailure } from '../operations/operation.js'
 import type { Run } from '../operations/operation-queue.js'
 import { overridesOf, type BankRow } from '../store/bank-table.js'
+import { inSlices, ROWS_AT_ONCE } from '../store/slices.js'
 import { turn } from '../store/turn.js'
 import { hiddenRow, type HiddenMemory } from './hidden.js'
 import type { ZipSink } from './zip-writer.js'
@@ -14,7 +15,7 @@ import { chunksOf, findDocument, type DocumentRow } from '../store/document-tabl
 import type { MemoryRow } from '../store/memory-table.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
 import { wireTime } from '../wire/times.js'
-import { ArchiveWriter, historyTables, type JsonRow, type TransferFact, type TransferObservation } from './archive.js'
+import { ArchiveWriter, historyTables, type BankSink, type JsonRow, type TransferFact, type TransferObservation } from './archive.js'
 
 export interface ExportOptions {
   readonly type: 'documents' | 'bank'
@@ -29,7 +30,6 @@ export interface ExportOptions {
 }
 
 const DOCUMENTS_AT_ONCE = 50
-const ROWS_AT_ONCE = 100
 
 /**
  * Where the facts stand in the archive that observations were made of: the numbers of their documents there, times `FACTS_MOST`,
@@ -43,8 +43,14 @@ const FACTS_MOST = 2 ** 22
  * between its documents; each is whole.
  */
 export async function exportArchive (core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: ZipSink): Promise<void> {
-  const { store } = core
   const archive = new ArchiveWriter(sink, run.signal)
+  await readBank(core, bank, options, run, archive)
+  archive.end(options.type, bank.bank_id, new Date(core.now()).toISOString())
+}
+
+/** Gives all of a bank, or of a part of it, to what takes it. Rejects with the reason of the signal, between documents. */
+export async function readBank (core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: BankSink): Promise<void> {
+  const { store } = core
   const places: Places = new Map()
   if (options.data) {
     const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM documents WHERE bank = ?', [bank.seq])!
@@ -58,15 +64,14 @@ export async function exportArchive (core: Core, bank: BankRow, options: ExportO
       n += 1
       const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
       // deleted meanwhile
-      if (document !== undefined) addDocument(core, archive, document, places, options.observations)
+      if (document !== undefined) addDocument(core, sink, document, places, options.observations)
     }
   }
-  await archive.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
-  if (options.type === 'bank' && options.data && options.documentIds === null) await archive.addHidden(hiddenOf(core, bank))
-  if (options.config) await addConfig(core, archive, bank)
-  if (options.knowledge) await addModels(core, archive, bank)
-  if (options.history) await addHistory(core, archive, bank)
-  archive.end(options.type, bank.bank_id, new Date(core.now()).toISOString())
+  await sink.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
+  if (options.type === 'bank' && options.data && options.documentIds === null) await sink.addHidden(hiddenOf(core, bank))
+  if (options.config) await addConfig(core, sink, bank)
+  if (options.knowledge) await addModels(core, sink, bank)
+  if (options.history) await addHistory(core, sink, bank)
 }
 
 function* documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | null): Generator<number> {
@@ -78,22 +83,11 @@ function* documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | 
     })
     return
   }
-  yield* inSlices(after => store.all<{ seq: number }>(`SELECT seq FROM documents WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]), ({ seq }) => seq)
+  const rows = inSlices(after => store.all<{ seq: number }>(`SELECT seq FROM documents WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]))
+  for (const { seq } of rows) yield seq
 }
 
-/** What rows come to, of which a few are read at a time. */
-function* inSlices<R extends { readonly seq: number }, T> (
-  read: (after: number) => readonly R[], shown: (row: R) => T
-): Generator<T> {
-  for (let after = 0; ;) {
-    const rows = read(after)
-    for (const row of rows) yield shown(row)
-    if (rows.length < ROWS_AT_ONCE) return
-    after = rows.at(-1)!.seq
-  }
-}
-
-function addDocument ({ store }: Core, archive: ArchiveWriter, document: DocumentRow, places: Places, lifecycle: boolean): void {
+function addDocument ({ store }: Core, sink: BankSink, document: DocumentRow, places: Places, lifecycle: boolean): void {
   const chunks = chunksOf(store, document.seq)
   const indexOf = new Map(chunks.map(chunk => [chunk.seq, chunk.chunk_index]))
   const memories = store.all<MemoryRow>('SELECT * FROM memories WHERE document = ? ORDER BY seq', [document.seq])
@@ -106,7 +100,7 @@ function addDocument ({ store }: Core, archive: ArchiveWriter, document: Documen
   const factOf = (row: MemoryRow): TransferFact => transferFact(
     row, row.chunk === null ? null : indexOf.get(row.chunk) ?? null, lifecycle
   )
-  archive.addDocument({
+  sink.addDocument({
     id: document.document_id,
     original_text: document.original_text,
     retain_params: parsed(document.retain_params) as JsonRow | null,
@@ -142,7 +136,7 @@ function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Gener
     return document === undefined ? null : { document_id: document.id, fact_index: at % FACTS_MOST }
   }
   const rows = inSlices(after => store.all<MemoryRow>(`SELECT * FROM memories
-    WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]), row => row)
+    WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]))
   for (const row of rows) {
     const sources = store.all<{ source: number }>('SELECT source FROM memory_sources WHERE memory = ? ORDER BY source', [row.seq])
       .map(({ source }) => place(source))
@@ -161,30 +155,45 @@ function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Gener
 function* hiddenOf ({ store }: Core, bank: BankRow): Generator<JsonRow> {
   const rows = inSlices(after => store.all<HiddenMemory>(`SELECT m.*, d.document_id, c.chunk_index
     FROM memories m JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk
-    WHERE m.bank = ? AND m.state = 'invalidated' AND m.seq > ? ORDER BY m.seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]), row => row)
+    WHERE m.bank = ? AND m.state = 'invalidated' AND m.seq > ? ORDER BY m.seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]))
   for (const row of rows) yield hiddenRow(bank.bank_id, row)
 }
 
 /** The secrets of webhooks stay here. */
-async function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
+async function addConfig (core: Core, sink: BankSink, bank: BankRow): Promise<void> {
   const own = { bank_id: bank.bank_id }
-  await archive.addRows('banks', [{
-    ...own, name: bank.name, disposition: dispositionOf(bank), config: overridesOf(bank), created_at: wireTime(bank.created_at),
-    updated_at: wireTime(bank.updated_at)
-  }])
-  await archive.addRows('directives', new DirectiveTable(core).all(bank.seq).map(each => ({
-    ...own, id: each.id, name: each.name, content: each.content, priority: each.priority, is_active: each.isActive,
-    tags: each.tags,
-    created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
-  })))
-  await archive.addRows('webhooks', new WebhookTable(core).all(bank.seq).map(each => ({
-    ...own, id: each.id, url: each.url, secret: null, event_types: each.eventTypes, enabled: each.enabled,
-    http_config: each.httpConfig,
-    created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
-  })))
+  const directives = function* (): Generator<JsonRow> {
+    for (const each of new DirectiveTable(core).each(bank.seq)) {
+      yield {
+        ...own, id: each.id, name: each.name, content: each.content, priority: each.priority, is_active: each.isActive,
+        tags: each.tags,
+        created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
+      }
+    }
+  }
+  const webhooks = function* (): Generator<JsonRow> {
+    for (const each of new WebhookTable(core).each(bank.seq)) {
+      yield {
+        ...own, id: each.id, url: each.url, secret: null, event_types: each.eventTypes, enabled: each.enabled,
+        http_config: each.httpConfig,
+        created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
+      }
+    }
+  }
+  await sink.addRows('banks', [settingsRow(bank)])
+  await sink.addRows('directives', directives())
+  await sink.addRows('webhooks', webhooks())
 }
 
-async function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
+/** Name, character and settings of a bank. Pure. */
+export function settingsRow (bank: BankRow): JsonRow {
+  return {
+    bank_id: bank.bank_id, name: bank.name, disposition: dispositionOf(bank), config: overridesOf(bank),
+    created_at: wireTime(bank.created_at), updated_at: wireTime(bank.updated_at)
+  }
+}
+
+async function addModels (core: Core, sink: BankSink, bank: BankRow): Promise<void> {
   const own = { bank_id: bank.bank_id }
   const table = new MentalModelTable(core)
   const models = function* (): Generator<JsonRow> {
@@ -215,19 +224,19 @@ async function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): Pr
       }
     }
   }
-  await archive.addRows('mental_models', models())
-  await archive.addRows('mental_model_history', history())
-  await archive.addKnowledge(pages())
+  await sink.addRows('mental_models', models())
+  await sink.addRows('mental_model_history', history())
+  await sink.addKnowledge(pages())
 }
 
 /** Both are bounded for each bank. */
-async function addHistory ({ store }: Core, archive: ArchiveWriter, bank: BankRow): Promise<void> {
+async function addHistory ({ store }: Core, sink: BankSink, bank: BankRow): Promise<void> {
   const rows = {
     audit_log: store.all<JsonRow>('SELECT id, bank_id, action, transport, started_at, duration_ms FROM audit_log WHERE bank_id = ? ORDER BY seq', [bank.bank_id]),
     llm_requests: store.all<JsonRow>('SELECT id, operation, scope, call_type, model, status, started_at, duration_ms, input_tokens, output_tokens FROM model_calls WHERE bank = ? ORDER BY seq', [bank.seq])
   }
   for (const table of historyTables) {
-    await archive.addHistory(table, rows[table].map(row => ({
+    await sink.addHistory(table, rows[table].map(row => ({
       ...row, bank_id: bank.bank_id, started_at: wireTime(Number(row.started_at))
     })))
   }

@@ -8,13 +8,13 @@ import { targetProblem } from '../webhooks/target.js'
 import { httpConfig, plainHttp } from '../webhooks/http-config.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
 import { int, readAs } from '../wire/shape.js'
-import type { Archive, JsonRow } from './archive.js'
+import type { BankRest, JsonRow } from './archive.js'
 import { map, mapOrNull, strings, text, time } from './cells.js'
 
 const maxTokens = int({ min: 1 })
 
 /** Mental models with their content and history, and the tree of the knowledge base. Those that are there stay as they are. */
-export function importModels (core: Core, bank: BankRow, archive: Archive): Record<string, number> {
+export function importModels (core: Core, bank: BankRow, archive: BankRest): Record<string, number> {
   const { store } = core
   const [models, nodes] = [new MentalModelTable(core), new NodeTable(core)]
   const added = new Map<string, number>()
@@ -45,7 +45,7 @@ export function importModels (core: Core, bank: BankRow, archive: Archive): Reco
 }
 
 /** Parents before their children, wherever they stand in the archive. */
-function importTree (store: Core['store'], bank: BankRow, rows: readonly JsonRow[], nodes: NodeTable, models: MentalModelTable): number {
+function importTree (store: Core['store'], bank: BankRow, rows: Iterable<JsonRow>, nodes: NodeTable, models: MentalModelTable): number {
   const ready: JsonRow[] = []
   const waiting = new Map<string, JsonRow[]>()
   for (const row of rows) {
@@ -73,23 +73,26 @@ function importTree (store: Core['store'], bank: BankRow, rows: readonly JsonRow
 }
 
 /** Directives, and webhooks that are off: an archive from elsewhere must not make this engine call any address. */
-export function importRules (core: Core, bank: BankRow, archive: Archive): {
+export function importRules (core: Core, bank: BankRow, archive: BankRest): {
   readonly directives_imported: number
   readonly webhooks_imported: number
 } {
   const [directives, webhooks] = [new DirectiveTable(core), new WebhookTable(core)]
   const known = new Set(directives.all(bank.seq).map(({ name }) => name))
-  const newDirectives = (archive.rows.directives ?? []).filter(row => !known.has(text(row.name, '')))
-  for (const row of newDirectives) {
+  const count = { directives_imported: 0, webhooks_imported: 0 }
+  for (const row of archive.rows.directives ?? []) {
+    if (known.has(text(row.name, ''))) continue
+    count.directives_imported += 1
     directives.add(bank.seq, {
       name: text(row.name, ''), content: text(row.content, ''), priority: readAs(int(), row.priority) ?? 0, isActive: row.is_active !== false, tags: strings(row.tags)
     })
   }
-  const allowed = (archive.rows.webhooks ?? []).filter(row => targetProblem(text(row.url, '')) === null)
-  for (const row of allowed) {
+  for (const row of archive.rows.webhooks ?? []) {
+    if (targetProblem(text(row.url, '')) !== null) continue
+    count.webhooks_imported += 1
     webhooks.add(bank.seq, {
       url: text(row.url, ''), secret: null, eventTypes: strings(row.event_types), enabled: false, httpConfig: readAs(httpConfig, map(row.http_config)) ?? plainHttp
     })
   }
-  return { directives_imported: newDirectives.length, webhooks_imported: allowed.length }
+  return count
 }

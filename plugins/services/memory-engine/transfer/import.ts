@@ -4,7 +4,7 @@ import type { Core } from '../core.js'
 import { PermanentFailure } from '../operations/operation.js'
 import type { Run } from '../operations/operation-queue.js'
 import { findBank, overridesOf, type BankRow } from '../store/bank-table.js'
-import type { Archive, JsonRow, TransferDocument } from './archive.js'
+import type { Archive, BankRest, JsonRow, TransferDocument } from './archive.js'
 import { mapOrNull } from './cells.js'
 import { importModels, importRules } from './import-models.js'
 import { Importing, type Imported } from './importing.js'
@@ -17,9 +17,9 @@ export interface BankParts {
 }
 
 /** What beside memories is in an archive. In the caller's transaction. */
-export function withRest (core: Core, bank: BankRow, archive: Archive, config: boolean, imported: Imported): Imported {
-  const models = importModels(core, bank, archive)
-  const rules = config ? importRules(core, bank, archive) : { directives_imported: 0, webhooks_imported: 0 }
+export function withRest (core: Core, bank: BankRow, rest: BankRest, config: boolean, imported: Imported): Imported {
+  const models = importModels(core, bank, rest)
+  const rules = config ? importRules(core, bank, rest) : { directives_imported: 0, webhooks_imported: 0 }
   return { ...imported, result: { bank_id: bank.bank_id, ...imported.result, ...models, ...rules } }
 }
 
@@ -42,23 +42,42 @@ export async function writeSlices (
   }
 }
 
-/**
- * Fills a new bank that has no name yet; `finish` gives it its name, in the caller's transaction. Throws the signal's reason
- * between slices.
- */
+/** What a new bank is filled with. */
+export interface Filling {
+  /** Undefined for those that any bank has. */
+  readonly settings: JsonRow | undefined
+  /** Whether directives and webhooks come, too. */
+  readonly config: boolean
+  /** Writes documents and observations; resolves with what there is besides. */
+  readonly write: (work: Importing) => Promise<BankRest>
+}
+
+/** An archive, or parts of it. */
+export function fillingOf (core: Core, archive: Archive, { data, config }: BankParts, run: Pick<Run, 'signal' | 'progress'>): Filling {
+  return {
+    settings: config ? archive.rows.banks?.[0] : undefined,
+    config,
+    write: async work => {
+      await writeSlices(core, work, data ? archive : { documents: [], observations: [] }, run)
+      return archive
+    }
+  }
+}
+
+/** Fills a new bank that has no name yet; `finish` gives it its name, in the caller's transaction. */
 export async function fillBank (
-  core: Core, stage: BankRow, archive: Archive, { data, config }: BankParts, run: Pick<Run, 'signal' | 'progress'>
+  core: Core, stage: BankRow, { settings, config, write }: Filling
 ): Promise<{ readonly finish: (bankId: string) => Imported }> {
   const { store } = core
-  store.transaction(() => { if (config) importConfig(core, stage, archive.rows.banks?.[0]) })
+  store.transaction(() => importConfig(core, stage, settings))
   const work = new Importing(core, findBank(store, stage.bank_id)!, false)
-  await writeSlices(core, work, data ? archive : { documents: [], observations: [] }, run)
+  const rest = await write(work)
   return {
     finish: bankId => {
       mustBeNew(core, bankId)
       store.run('UPDATE banks SET bank_id = ?, name = CASE name WHEN ? THEN ? ELSE name END WHERE seq = ?', [bankId, stage.bank_id, bankId, stage.seq])
       const { result, retained } = work.end()
-      return withRest(core, findBank(store, bankId)!, archive, config, { result, retained: { ...retained, bankId } })
+      return withRest(core, findBank(store, bankId)!, rest, config, { result, retained: { ...retained, bankId } })
     }
   }
 }

@@ -4,10 +4,13 @@ import {
 } from './archive.js'
 import { turn } from '../store/turn.js'
 import { withHidden } from './hidden.js'
-import { unzipped } from './zip.js'
+import { TooLarge, unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */
 export const MAX_UNPACKED_BYTES = 512 * 1024 ** 2
+
+/** How a bank comes in that is larger. */
+export const IN_PARTS = 'export its documents in parts, by document_id, and import one part after the other'
 
 /** Values take many times their bytes, and packed next to none: those of all files are counted before they are read. */
 const MOST_VALUES = 16_000_000
@@ -46,12 +49,12 @@ async function filesOf (bytes: Buffer): Promise<ReadonlyMap<string, Buffer>> {
   try {
     await eachInTurns(unzipped(bytes, MAX_UNPACKED_BYTES), ([, file]) => file.length, ([name, file]) => { files.set(name, file) })
   } catch (error) {
-    throw new Error(`Invalid transfer archive: ${(error as Error).message}`)
+    throw new Error(`Invalid transfer archive: ${(error as Error).message}${error instanceof TooLarge ? `; ${IN_PARTS}` : ''}`)
   }
   let values = 0
   await eachInTurns(files.values(), file => file.length, file => {
     values += valuesIn(file)
-    if (values > MOST_VALUES) throw new Error(`Invalid transfer archive: it holds more than ${MOST_VALUES} values`)
+    if (values > MOST_VALUES) throw new Error(`Invalid transfer archive: it holds more than ${MOST_VALUES} values; ${IN_PARTS}`)
   })
   return files
 }

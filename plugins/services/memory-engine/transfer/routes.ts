@@ -9,7 +9,7 @@ import type { Archive } from './archive.js'
 import type { ExportOptions } from './export.js'
 import { findExport, keepUpload } from './file-table.js'
 import { conflictModes, type ConflictMode } from './merge.js'
-import { readArchive } from './read-archive.js'
+import { IN_PARTS, readArchive } from './read-archive.js'
 import type { ClonePayload, ImportPayload } from './works.js'
 
 const MAX_UPLOAD_BYTES = 100 * 1024 * 1024
@@ -71,15 +71,13 @@ const importBank: Handler = async ({ core, params, query, body, headers, ignored
 }
 
 const clone: Handler = ({ core, params, query, ignored }) => {
-  const {
-    target_bank_id: target, include_data: data, include_bank_config: config, include_history: history
-  } = readQuery(query, ignored, {
+  const { target_bank_id: target, include_data: data, include_bank_config: config } = readQuery(query, ignored, {
     target_bank_id: required(text), ...parts
   })
   const { bank_id: bankId } = needBank(core.store, params.bank_id!)
   mustBeName(target)
   if (findBank(core.store, target) !== undefined) throw new WireError(409, `Target bank '${target}' already exists`)
-  const payload: ClonePayload = { target, data, config, history }
+  const payload: ClonePayload = { target, data, config }
   return submitted(core, { bankId, type: 'clone_bank', payload })
 }
 
@@ -111,7 +109,7 @@ async function uploaded (body: Buffer, headers: Readonly<Record<string, string>>
   readonly file: FormPart
   readonly archive: Archive
 }> {
-  if (body.length > MAX_UPLOAD_BYTES) throw new WireError(400, `The archive is larger than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB`)
+  if (body.length > MAX_UPLOAD_BYTES) throw new WireError(400, `The archive is larger than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB; ${IN_PARTS}`)
   const file = fileOf(readForm(body, headers), 'file')
   try {
     return { file, archive: await readArchive(file.bytes) }

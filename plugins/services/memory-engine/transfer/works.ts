@@ -3,14 +3,14 @@ import { PermanentFailure, type Operation } from '../operations/operation.js'
 import type { Run, Work } from '../operations/operation-queue.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
 import type { Archive } from './archive.js'
+import { cloneOf } from './clone.js'
 import { exportArchive, type ExportOptions } from './export.js'
 import { readArchive } from './read-archive.js'
 import { dropUpload, ExportFile, readUpload } from './file-table.js'
-import { fillBank, mustBeNew } from './import.js'
+import { fillBank, fillingOf, mustBeNew, type Filling } from './import.js'
 import type { Imported } from './importing.js'
 import { mergeArchive, type ConflictMode } from './merge.js'
 import { dropStage, newStage } from './stage.js'
-import { ZipMemory } from './zip-writer.js'
 
 /** The address of a file, below the base of the wire. Pure. */
 export function downloadUrl (key: string): string {
@@ -41,24 +41,19 @@ export function importWork (core: Core): Work {
   return async (operation, run) => {
     const { onConflict, target } = operation.payload as ImportPayload
     const archive = await archiveOf(core, operation)
-    if (target?.isNew === true) return await restore(core, operation, run, archive, target.bankId, target)
+    if (target?.isNew === true) return await make(core, operation, run, target.bankId, fillingOf(core, archive, target, run))
     await mergeArchive(core, operation, run, archive, target === null
       ? { bankId: operation.bankId, makes: false, hasRest: false, data: true, config: false, onConflict }
       : { bankId: target.bankId, makes: true, hasRest: true, data: target.data, config: target.config, onConflict })
   }
 }
 
-/** Makes a bank of an archive: it is there as a whole or not at all. */
-async function restore (
-  core: Core, operation: Operation, run: Run, archive: Archive, bankId: string, parts: {
-    readonly data: boolean
-    readonly config: boolean
-  }
-): Promise<void> {
+/** Makes a bank: it is there as a whole or not at all. */
+async function make (core: Core, operation: Operation, run: Run, bankId: string, filling: Filling): Promise<void> {
   mustBeNew(core, bankId)
   const stage = await newStage(core, operation.id)
   try {
-    const { finish } = await fillBank(core, stage, archive, parts, run)
+    const { finish } = await fillBank(core, stage, filling)
     apply(core, run, () => {
       dropUpload(core.store, operation.id)
       return finish(bankId)
@@ -73,17 +68,12 @@ export interface ClonePayload {
   readonly target: string
   readonly data: boolean
   readonly config: boolean
-  readonly history: boolean
 }
 
 export function cloneWork (core: Core): Work {
   return async (operation, run) => {
-    const { target, data, config, history } = operation.payload as ClonePayload
-    const whole = new ZipMemory()
-    await exportArchive(core, bankOf(core, operation), {
-      type: 'bank', documentIds: null, data, observations: data, knowledge: data, config, history
-    }, run, whole)
-    await restore(core, operation, run, await archiveIn(whole.bytes), target, { data, config })
+    const { target, ...parts } = operation.payload as ClonePayload
+    await make(core, operation, run, target, cloneOf(core, bankOf(core, operation), parts, run))
   }
 }
 
@@ -106,12 +96,8 @@ function bankOf (core: Core, { bankId }: Operation): BankRow {
 async function archiveOf (core: Core, { id }: Operation): Promise<Archive> {
   const upload = readUpload(core.store, id)
   if (upload === null) throw new PermanentFailure('the uploaded archive is gone')
-  return await archiveIn(upload.bytes)
-}
-
-async function archiveIn (bytes: Buffer): Promise<Archive> {
   try {
-    return await readArchive(bytes)
+    return await readArchive(upload.bytes)
   } catch (error) {
     throw new PermanentFailure((error as Error).message)
   }

@@ -14,22 +14,6 @@ export interface ZipSink {
   directory (bytes: Buffer): void
 }
 
-/** Keeps an archive in memory. */
-export class ZipMemory implements ZipSink {
-  readonly #data: Buffer[] = []
-  readonly #directory: Buffer[] = []
-
-  data (bytes: Buffer): void {
-    this.#data.push(bytes)
-  }
-
-  directory (bytes: Buffer): void {
-    this.#directory.push(bytes)
-  }
-
-  get bytes (): Buffer { return Buffer.concat([...this.#data, ...this.#directory]) }
-}
-
 /** Of an entry. Bytes as it is packed and as it is not. */
 interface Entry {
   readonly name: Buffer

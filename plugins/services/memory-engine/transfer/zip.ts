@@ -3,6 +3,9 @@ import {
   CENTRAL, COMMENT_MAX, DEFLATED, ENCRYPTED, END, END_BYTES, LOCAL, LOCATOR, LOCATOR_BYTES, MANY, STORED, WIDE_END, WIDE_END_BYTES
 } from './zip-layout.js'
 
+/** It holds more than it may. */
+export class TooLarge extends Error {}
+
 /**
  * The files of a ZIP archive by name. Checks every size before it unpacks, and every checksum after. `maxBytes` bounds what all
  * of them hold unpacked. Throws an Error that says what is wrong with the archive.
@@ -23,7 +26,7 @@ export function* unzipped (archive: Buffer, maxBytes: number): Generator<readonl
     const name = archive.subarray(at + 46, at + 46 + nameLength).toString()
     const size = archive.readUInt32LE(at + 24)
     left -= size
-    if (left < 0) throw new Error(`it holds more than ${maxBytes} bytes unpacked`)
+    if (left < 0) throw new TooLarge(`it holds more than ${maxBytes} bytes unpacked`)
     if (names.has(name)) throw new Error(`it has two files named ${name}`)
     names.add(name)
     if (!name.endsWith('/')) yield [name, unpacked(archive, at, name, size)]

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
 import type { Page } from '../store/page.js'
+import { inSlices, ROWS_AT_ONCE } from '../store/slices.js'
 import type { Store } from '../store/store.js'
 import type { HttpConfig } from './http-config.js'
 
@@ -82,6 +83,12 @@ export class WebhookTable {
   bySeq (seq: number): Webhook | null {
     const row = this.#store.get<Row>('SELECT * FROM webhooks WHERE seq = ?', [seq])
     return row === undefined ? null : webhookOf(row)
+  }
+
+  /** All of them, in the order in which they were made, a few at a time. */
+  * each (bank: number): Generator<Webhook> {
+    const rows = inSlices(after => this.#store.all<Row>(`SELECT * FROM webhooks WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank, after]))
+    for (const row of rows) yield webhookOf(row)
   }
 
   all (bank: number): readonly Webhook[] {

@@ -36,7 +36,7 @@ async function begun ({ engine }: Pick<Wire, 'engine'>, path: string): Promise<{
   return { headers, body }
 }
 
-t.test('a knowledge base of a thousand pages is searched, exported and moved in without being read as a whole', async t => {
+t.test('a knowledge base of a thousand pages is searched, exported, cloned and moved in without being read as a whole', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'svc-exports-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const { engine, call, most, rows } = openInThread(t, folder)
@@ -53,6 +53,10 @@ t.test('a knowledge base of a thousand pages is searched, exported and moved in 
   store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299)
     INSERT INTO mental_model_history (model, changed_at, change)
     SELECT (SELECT seq FROM mental_models WHERE id = 'm3'), i * 1000, json_object('previous_content', 'before ' || i) FROM n`)
+  for (const table of ['directives (id, bank, name, content, tags, created_at, updated_at) SELECT \'r\' || i, 1, \'rule \' || i, \'Be brief.\', \'[]\', 0, 0',
+    'webhooks (id, bank, url, event_types, enabled, http_config, created_at, updated_at) SELECT \'w\' || i, 1, \'https://example.com/\' || i, \'[]\', 0, \'{}\', 0, 0']) {
+    store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249) INSERT INTO ${table} FROM n`)
+  }
   store.close()
 
   const { body: found } = await call('GET', 'b/knowledge-base/search?q=sea%20990&limit=50')
@@ -82,7 +86,16 @@ t.test('a knowledge base of a thousand pages is searched, exported and moved in 
   t.match((await call('PATCH', `b/knowledge-base/nodes/${root}`, { parent_id: root })), { status: 400, body: { detail: /into itself/ } })
   t.ok(rows() - before < 20, `a move reads ${rows() - before} rows`)
   await over(call, 'b', (await call('POST', 'b/transfer/export')).body.operation_id)
+  const { body: { operation_id: clone } } = await call('POST', 'b/clone?target_bank_id=c')
+  const { result_metadata: copied } = await over(call, 'b', clone)
+  t.match(copied, {
+    mental_models_imported: PAGES, knowledge_pages_imported: PAGES + 2, directives_imported: 250, webhooks_imported: 250
+  })
   t.ok(most() <= AT_ONCE, `at most ${most()} rows at once`)
+  const { body: { items: rules } } = await call('GET', 'c/directives?limit=1000')
+  const names = Array.from({ length: 250 }, (_, i) => `rule ${i}`)
+  t.same(rules.map(({ name }: { name: string }) => name), names, 'in the order in which they were made')
+  t.equal((await call('GET', 'c/mental-models/m3/history?limit=1000')).body.length, 300)
 })
 
 t.test('a large archive is written and read in parts, and is a ZIP archive as any other', async t => {

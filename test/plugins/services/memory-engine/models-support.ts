@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
-import { ZipMemory, ZipWriter } from '../../../../plugins/services/memory-engine/transfer/zip-writer.js'
+import { ZipWriter } from '../../../../plugins/services/memory-engine/transfer/zip-writer.js'
 import { noModels, openEngine, type Wire } from './support.js'
 
 export interface Asked {
@@ -44,13 +44,13 @@ export async function over (call: Wire['call'], bank: string, id: string): Promi
 
 /** A ZIP archive that is made in memory. */
 export function zipInMemory (): { readonly add: (name: string, bytes: Buffer) => void, readonly end: () => Buffer } {
-  const memory = new ZipMemory()
-  const zip = new ZipWriter(memory)
+  const [data, directory]: [Buffer[], Buffer[]] = [[], []]
+  const zip = new ZipWriter({ data: bytes => data.push(bytes), directory: bytes => directory.push(bytes) })
   return {
     add: (name, bytes) => zip.add(name, bytes),
     end: () => {
       zip.end()
-      return memory.bytes
+      return Buffer.concat([...data, ...directory])
     }
   }
 }

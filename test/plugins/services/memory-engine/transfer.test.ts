@@ -128,12 +128,14 @@ t.test('an archive is checked whole before it changes anything', async t => {
     [with_('documents/000001.json', '{'), /000001\.json is not JSON/], [with_('documents/000001.json', null), /document_count 2, and it holds 1/],
     [with_('documents/000001.json', '{"id":"x","facts":[{"text":5}]}'), /000001\.json: facts\[0\]/],
     [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
-    [with_('documents/000001.json', `{"id":"x","facts":[${'{},'.repeat(8_000_000)}{}]}`), /more than 16000000 values/],
+    [with_('documents/000001.json', `{"id":"x","facts":[${'{},'.repeat(8_000_000)}{}]}`), /more than 16000000 values; export its documents in parts/],
     [with_('documents/000001.json', JSON.stringify({ id: `,"\\${',['.repeat(8_000_000)}`, created_at: 'soon' })), /created_at must be an ISO time/],
     [with_('documents/000001.json', '{"id":"x","created_at":"soon"}'), /created_at must be an ISO time/]
   ]
   await call('PUT', 'c', {})
   for (const [bytes, why] of bad) t.match(await call('POST', 'c/document-transfer', ...form('file', 'a.zip', bytes)), { status: 400, body: { detail: why } }, String(why))
+  const large = Buffer.alloc(100 * 1024 * 1024 + 1)
+  t.match(await call('POST', 'c/document-transfer', large), { status: 400, body: { detail: /larger than 100 MB; export its documents in parts/ } })
   t.match(await call('POST', 'c/document-transfer', ...form('other', 'a.zip', archive)), { status: 422 })
   t.match(await call('POST', 'c/document-transfer', archive, { 'content-type': 'application/zip' }), { status: 422 })
   t.match(await call('POST', 'c/document-transfer?on_conflict=maybe', ...form('file', 'a.zip', archive)), { status: 400 })
