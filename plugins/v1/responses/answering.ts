@@ -80,7 +80,7 @@ export class Answering {
     if (!keeps && next.own.conversation !== null) {
       throw malformed('conversation', `is not for requests in private, nor for bodies of more than ${MOST_KEPT_BYTES} bytes: send what was said as input`)
     }
-    if (asked.background === true) return this.#inBackground(call, asked, next, kept)
+    if (asked.background === true) return await this.#inBackground(call, asked, next, kept)
     const own = keeps ? next.own : { ...next.own, isKept: false }
     return this.#kept(next.body === null ? call : withBody(call, next.body), kept.store, own)
   }
@@ -130,7 +130,7 @@ export class Answering {
     return { surface: 'responses', path: '/responses', edit: thinkingDefault, otherwise: this.#overChat(standing) }
   }
 
-  #inBackground (call: Call, asked: Json, { own, body }: Continued, kept: Kept): Json | SseReply {
+  async #inBackground (call: Call, asked: Json, { own, body }: Continued, kept: Kept): Promise<Json | SseReply> {
     const { clock } = this.#deps
     if (!own.isKept || !keepsFrom(call)) throw malformed('background', 'needs a response that is kept: leave store out, or set it to true')
     const standing = { keeps: true, previous: own.previous, conversation: own.conversation }
@@ -141,7 +141,7 @@ export class Answering {
       error: null, incomplete_details: null, ...echoOf(asked, standing), model: textOr(asked.model, ''), output: [], usage: null
     }
     const { background: _, ...request } = body === null ? asked : bodyObject(body)
-    kept.background.start({
+    await kept.background.start({
       queued,
       own,
       isStreamed: asked.stream === true,

@@ -52,9 +52,14 @@ export const responseParamsSchema = z.strictObject({
   id: z.string().min(1).max(200).meta({ description: 'Id of a response', pattern: '^\\S+$', examples: ['resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0'] })
 })
 
+/** What `Number` would read as well (`''`, `0x3`, `1e3`) is no number of an event. */
+function decimalOnly (value: unknown): unknown {
+  return typeof value === 'string' && !/^-?\d+$/.test(value) ? NaN : value
+}
+
 export const retrieveQuerySchema = z.looseObject({
   stream: z.stringbool().optional().meta({ description: 'Its events instead of the response itself; those of one that is still being made end with it' }),
-  starting_after: z.coerce.number().int().min(0).optional().meta({
+  starting_after: z.preprocess(decimalOnly, z.coerce.number().int().min(0)).optional().meta({
     description: 'Together with `stream`: the `sequence_number` that the events go on behind'
   })
 })

@@ -114,7 +114,7 @@ t.test('a response in the background is streamed', async t => {
     for (let after = 0; after < read.length; after++) {
       t.strictSame(await all(await client.responses.retrieve(id, { stream: true, starting_after: after })), read.slice(after + 1))
     }
-    t.strictSame(await all(await client.responses.retrieve(id, { stream: true, starting_after: 9999 })), [])
+    await t.rejects(client.responses.retrieve(id, { stream: true, starting_after: read.length }), { code: 'validation.invalid', message: /starting_after/ })
     const deltas = read.filter(({ type }) => type === 'response.output_text.delta')
     t.equal(deltas.length, 40, 'as the engine said it, and not in pieces made later')
     const final = await client.responses.stream({ response_id: id }).finalResponse()
@@ -258,4 +258,30 @@ t.test('long ones take little memory and disk, and survive a database that takes
     t.strictSame(numbers(events), events.map((_, i) => i))
     t.match(await client.responses.retrieve(idOf(events)), { status: 'failed' })
   })
+})
+
+t.test('a request that is refused before anything is asked for it is refused in the background as it is without', async t => {
+  const gateway = await home(t)
+  const post = (body: object): Promise<Response> =>
+    gateway.fetch('/v1/responses', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ input: 'hi', ...body }) })
+  for (const asked of [{ model: 'nothing' }, {}, { model: 'agent', prompt: { id: 'p' } }]) {
+    const plain = await post(asked)
+    const { error } = await plain.json() as { error: { code: string, param: string | null } }
+    for (const stream of [true, false]) {
+      const refused = await post({ ...asked, stream, background: true })
+      t.equal(refused.status, plain.status)
+      t.match(await refused.json(), { error: { code: error.code, param: error.param } })
+    }
+  }
+})
+
+t.test('an event that is longer than any may be fails the response in the background, once and for good', async t => {
+  const gateway = await home(t)
+  const text = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(9 * 1024 * 1024) }, finish_reason: null }] })}\n\n`
+  gateway.runtime.engine('agent').answer({ headers: SSE, chunks: [chunks[0]!, text] })
+  const client = clientOf(gateway)
+  const events = await all(await client.responses.create(order))
+  t.match(events.at(-1), { type: 'response.failed', response: { status: 'failed', error: { code: 'server_error', message: /without an end/ } } })
+  t.equal(events.filter(({ type }) => type === 'response.failed' || type === 'error').length, 1)
+  t.match(await client.responses.retrieve(idOf(events)), { status: 'failed', error: { message: /without an end/ } })
 })

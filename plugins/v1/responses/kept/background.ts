@@ -1,4 +1,4 @@
-import { abortable, isSvcError, messageOf, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
+import { abortable, isSvcError, messageOf, type CallAnswer, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
 import type { Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
 import { failed } from './items.js'
@@ -43,24 +43,46 @@ export class BackgroundResponses {
     this.#log = log
   }
 
-  /** It is on the disk when this returns. Throws `responses.busy`. @param now epoch milliseconds */
-  start ({ queued, own, isStreamed, call }: BackgroundTask, now: number): void {
-    const bytes = call.body.length
-    const held = [...this.#running.values()].reduce((sum, running) => sum + running.bytes, bytes)
-    if (this.#running.size >= MOST_RUNNING || held > MOST_BYTES) {
-      throw responsesError('responses.busy', `${this.#running.size} responses are being made in the background; ask again when one of them is over`)
+  /**
+   * It is on the disk when this resolves. Rejects with `responses.busy`, and with what the call is refused with before anything
+   * is asked for it. @param now epoch milliseconds
+   */
+  async start ({ queued, own, isStreamed, call }: BackgroundTask, now: number): Promise<void> {
+    this.#assertRoom(call.body.length)
+    const controller = new AbortController()
+    const answer = this.#dispatch.call({ ...call, signal: controller.signal })
+    await refusedAtOnce(answer)
+    try {
+      this.#started({ queued, own, isStreamed, call }, now, controller, answer)
+    } catch (error) {
+      controller.abort(error)
+      throw error
     }
+  }
+
+  /** Throws `responses.busy`. */
+  #assertRoom (bytes: number): void {
+    const held = [...this.#running.values()].reduce((sum, running) => sum + running.bytes, bytes)
+    if (this.#running.size < MOST_RUNNING && held <= MOST_BYTES) return
+    throw responsesError('responses.busy', `${this.#running.size} responses are being made in the background; ask again when one of them is over`)
+  }
+
+  #started (
+    { queued, own, isStreamed, call }: BackgroundTask, now: number, controller: AbortController, answer: Promise<CallAnswer>
+  ): void {
+    // others may have come while it was seen whether it is refused
+    this.#assertRoom(call.body.length)
+    const bytes = call.body.length
     const id = String(queued.id)
     const events = isStreamed ? new LiveEvents(batch => this.#store.tell(id, batch)) : null
     for (const event of begun(queued)) events?.push(event)
     const { previous, input } = own
     this.#store.add({ id, previous, input, response: queued, isOpen: true, events: events?.batch() ?? null }, now)
     events?.written()
-    const controller = new AbortController()
     let settle = (): void => {}
     const over = new Promise<void>(resolve => { settle = resolve })
     this.#running.set(id, { controller, queued, events, bytes, over, settle })
-    void this.#run(id, { ...call, signal: controller.signal })
+    void this.#run(id, answer, controller.signal)
   }
 
   /** A kept response as it stands now: one that is not being made any more, and of which nothing could be kept, has failed. */
@@ -96,17 +118,17 @@ export class BackgroundResponses {
     running.controller.abort(reason)
   }
 
-  async #run (id: string, call: PluginCall): Promise<void> {
+  async #run (id: string, answer: Promise<CallAnswer>, signal: AbortSignal): Promise<void> {
     const running = this.#running.get(id)!
-    const response = await this.#made(running, call)
+    const response = await this.#made(running, answer, signal)
     if (this.#running.get(id) === running) this.#finish(id, response, running)
   }
 
-  async #made ({ queued, events }: Running, call: PluginCall): Promise<Json> {
+  async #made ({ queued, events }: Running, answer: Promise<CallAnswer>, signal: AbortSignal): Promise<Json> {
     try {
-      return await made(queued, await this.#dispatch.call(call), events)
+      return await made(queued, await answer, events)
     } catch (error) {
-      if (!isSvcError(error) && !call.signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
+      if (!isSvcError(error) && !signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
       return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is no response')
     }
   }
@@ -124,4 +146,9 @@ export class BackgroundResponses {
     events?.end()
     settle()
   }
+}
+
+/** Rejects where a call is refused before anything is asked for it: what it is refused with later is told in the response. */
+async function refusedAtOnce (answer: Promise<CallAnswer>): Promise<void> {
+  await Promise.race([answer, new Promise(resolve => { setImmediate(resolve) })])
 }

@@ -5,7 +5,7 @@ import {
   deletedSchema, itemListSchema, itemsQuerySchema, keptAnswerSchema, responseParamsSchema, retrieveQuerySchema
 } from '../schemas.js'
 import { responsesError } from '../errors.js'
-import { notFound, told, type Kept } from './told.js'
+import { assertFollows, notFound, told, type Kept } from './told.js'
 
 const tag = 'Responses'
 
@@ -28,6 +28,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       handler: async ({ params: { id }, query: { stream = false, starting_after: after } }) => {
         if (!stream && after !== undefined) throw malformed('starting_after', 'is for streams: set stream to true, or leave it out')
         const kept = await found(id)
+        if (after !== undefined) assertFollows(kept, id, after)
         return stream ? sse(signal => told(kept, id, after ?? -1, signal)) : kept.response
       }
     }),

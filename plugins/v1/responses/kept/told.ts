@@ -1,10 +1,10 @@
 import type { SseEvent } from 'svc-gateway/plugin'
-import type { Json } from '../../over-chat/ref.js'
+import { malformed, type Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
 import type { BackgroundResponses } from './background.js'
 import { unpacked } from './event-batch.js'
 import type { KeptResponses } from './kept-responses.js'
-import { lastEvent, replayed, type ReplayedEvent } from './replay.js'
+import { begun, eventsOf, lastEvent, replayed, type ReplayedEvent } from './replay.js'
 
 export interface Kept {
   readonly store: KeptResponses
@@ -25,6 +25,27 @@ export async function* told (
     return standing(kept, id)
   })
   for await (const data of events) if (data.sequence_number > after) yield { event: data.type, data }
+}
+
+/**
+ * Throws `validation.invalid` for a number that no event of a response has had yet. After a `kill -9` a reader may have seen more
+ * than is there, so that any number is taken for one that did not come to its end.
+ */
+export function assertFollows (kept: Kept, id: string, after: number): void {
+  const next = kept.background.events(id)?.next
+  const end = next === undefined ? endOf(kept, id) : next - 1
+  if (end === null || after <= end) return
+  throw malformed('starting_after', `must be the sequence_number of an event that was sent: the last one has ${end}`)
+}
+
+/** The number of the last event of a response that is over; null where that is not known. */
+function endOf (kept: Kept, id: string): number | null {
+  if (kept.store.events(id, 0) !== undefined) return kept.store.eventsEnd(id)
+  const response = standing(kept, id)
+  if (response.status === 'in_progress') return null
+  let count = begun(response).length
+  for (const _ of eventsOf(response)) count++
+  return count
 }
 
 async function* toldBefore (
