@@ -10,6 +10,7 @@ import { testEngine } from '../kernel/runtime/engines.js'
 import { eventually } from '../kernel/runtime/support.js'
 import { FakeHub } from '../plugins/services/hub/fake-hub.js'
 import { freePort } from '../ports.js'
+import { firstWords } from './kubernetes/slots.js'
 import { cluster } from './support/cluster.js'
 import { ClusterGateway, deployCopy, ENGINES, NAMESPACE, readmeCommands, type GatewayPod } from './support/cluster-gateway.js'
 import { ensureGatewayImage, GATEWAY_IMAGE } from './support/gateway-image.js'
@@ -85,12 +86,12 @@ async function isRestricted (t: Test, gateway: ClusterGateway): Promise<void> {
 
 interface Told { readonly text: string, readonly isWhole: boolean }
 
-/** A stream whose first bytes are there; `over` resolves when it has ended, one way or the other. */
+/** A stream whose first words are there; `over` resolves when it has ended, one way or the other. */
 async function stream (url: string, tokens: number): Promise<{ readonly over: Promise<Told> }> {
   const response = await chat(url, { model: 'endless', stream: true, max_tokens: tokens })
   const reader = response.body!.getReader()
   const decoder = new TextDecoder()
-  let text = decoder.decode((await reader.read()).value)
+  let text = await firstWords(reader)
   const read = async (): Promise<Told> => {
     for (;;) {
       const part = await reader.read().catch(() => null)

@@ -45,12 +45,24 @@ export async function podsOf ({ kubectl }: Cluster): Promise<string[]> {
   return (await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name')).split('\n').filter(line => line !== '')
 }
 
-/** A stream that lasts until it is left; `grows` waits for more of it. */
+/** Of a stream; lines that keep it alive while an engine loads are none of it. Throws when it ends before. */
+export async function firstWords (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  while (!/^data: /m.test(text)) {
+    const { done, value } = await reader.read()
+    if (done) throw new Error(`the stream ended: ${text}`)
+    text += decoder.decode(value, { stream: true })
+  }
+  return text
+}
+
+/** A stream that an engine answers, and that lasts until it is left; `grows` waits for more of it. */
 export async function endlessStream (gateway: LiveGateway): Promise<{ grows: () => Promise<boolean>, leave: () => void }> {
   const controller = new AbortController()
   const response = await chat(gateway.url, { model: 'endless', stream: true, max_tokens: 10_000_000 }, controller.signal)
   const reader = response.body!.getReader()
-  await reader.read()
+  await firstWords(reader)
   return {
     grows: async () => {
       for (let i = 0; i < 20; i++) if ((await reader.read()).done) return false
