@@ -42,6 +42,8 @@ export interface ConnectionOwner {
  */
 const SHARED = Buffer.allocUnsafeSlow(256 * 1024)
 const KEEP_ALIVE_PROBE_MS = 60_000
+/** Up to here head and body are one piece, cut from Node's own pool: to have two gathered costs a quarter more. */
+const MOST_JOINED = 2048
 
 /** One connection without TLS, with one POST at a time. */
 export class PlainConnection implements WriterOwner {
@@ -104,6 +106,14 @@ export class PlainConnection implements WriterOwner {
     if (!Buffer.isBuffer(body)) {
       this.#writer = new BodyWriter(this, socket, head, body, length)
       return this.#writer.start()
+    }
+    const size = head.length + body.length
+    if (size <= MOST_JOINED) {
+      const bytes = Buffer.allocUnsafe(size)
+      bytes.write(head, 'latin1')
+      body.copy(bytes, head.length)
+      socket.write(bytes)
+      return
     }
     socket.cork()
     socket.write(head, 'latin1')

@@ -190,6 +190,22 @@ t.test('a connection takes one request after the other, until either side ends i
   await ended
 })
 
+t.test('a request arrives byte for byte on either side of the length up to which head and body are one piece', async t => {
+  const { origin, requests } = await scripted(t, socket => socket.write(`${ok}Content-Length: 0\r\n\r\n`))
+  const pool = new PlainPool(origin, 5_000)
+  t.teardown(() => pool.destroy())
+  const wrong: number[] = []
+  const bytes = Buffer.from(Array.from({ length: 4096 }, (_, i) => i % 256))
+  for (const length of [0, 1, ...Array.from({ length: 200 }, (_, i) => 1900 + i), 4096]) {
+    const body = bytes.subarray(0, length)
+    const told = await new Promise<Told>(resolve => { pool.post('/', ['x-a', 'caf\xe9'], body, reader(resolve)) })
+    const [head, ...rest] = requests.pop()!.split('\r\n\r\n')
+    const isSame = Buffer.from(rest.join('\r\n\r\n'), 'latin1').equals(body)
+    if (told.outcome !== 'ended' || !head!.includes('x-a: caf\xe9\r\n') || !isSame) wrong.push(length)
+  }
+  t.strictSame(wrong, [])
+})
+
 t.test('a reader that throws has its call ended with what it threw', async t => {
   const { origin, sockets } = await scripted(t, socket => socket.write(`${ok}Content-Length: 5\r\n\r\nhello`))
   const pool = new PlainPool(origin, 0)
