@@ -29,7 +29,7 @@ function printCheck ({ out }: Cli, { id, status, message, next }: Check, isPlain
   const [mark, colour] = styles[status]
   const shown = isPlain ? padTo(status.toUpperCase(), 4) : out.paint(colour, mark)
   const indent = ' '.repeat((isPlain ? 5 : 2) + ID_WIDTH + 1)
-  const texts = [message, ...next !== null && status !== 'ok' ? [next] : []].map(harmless)
+  const texts = [message, ...next !== null && status !== 'ok' ? [next] : []].map(text => out.told(harmless(text)))
   const [first = '', ...more] = texts.flatMap(text => out.folded(text, indent.length))
   out.lines([`${shown} ${padTo(id, ID_WIDTH)} ${first}`, ...more.map(line => indent + line)])
 }

@@ -130,9 +130,10 @@ t.test('the doctor looks at everything and ends with 1 when something fails', as
   t.match(sick.stdout, /! gateway +no gateway answers at http:\/\/127\.0\.0\.1:9/)
   // the file is not valid, so the port is the default one, which somebody may hold
   t.match(sick.stderr, /^Error: failed: (ports, )?config$/m)
-  const taken = await run(['doctor', '--plain', '--home', home, '--ports', `${port} 1`, ...nobody], { env })
+  const taken = await run(['doctor', '--plain', '--home', home, '--ports', `${port} 1`, ...nobody], { env: { ...env, npm_command: 'exec' } })
   t.match(taken.stdout, new RegExp(`FAIL ports +${port} is held by .* \\(process ${process.pid}\\)`))
   t.match(taken.stdout, /OK {3}node /)
+  t.match(taken.stdout, /`npx svc config validate` says what is wrong/, 'as it is called here')
   const json = await run(['doctor', '--json', '--home', home, ...nobody], { env })
   t.equal(json.code, 1)
   const { ok, checks } = JSON.parse(json.stdout) as { ok: boolean, checks: Check[] }
