@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
 
@@ -51,9 +52,27 @@ export async function startDoomed (t: Test, program: string, home: string): Prom
 
 /** What runs with a home in its command line. */
 export async function processesOf (home: string): Promise<ReadonlyArray<{ readonly pid: number, readonly args: string }>> {
+  const all = process.platform === 'linux' ? fromProc() : await fromPs()
+  return all.filter(({ args }) => args.includes(home))
+}
+
+type Processes = Array<{ readonly pid: number, readonly args: string }>
+
+/** Without a program: this is asked many times a second. The command line of what has ended is empty. */
+function fromProc (): Processes {
+  return readdirSync('/proc').filter(name => /^\d+$/.test(name)).flatMap(name => {
+    try {
+      return [{ pid: Number(name), args: readFileSync(`/proc/${name}/cmdline`, 'utf8').replace(/\0$/, '').replaceAll('\0', ' ') }]
+    } catch {
+      return []
+    }
+  })
+}
+
+async function fromPs (): Promise<Processes> {
   const { stdout } = await run('ps', ['-eo', 'pid=,stat=,args='], { maxBuffer: 16 * 1024 * 1024 })
   return stdout.split('\n').flatMap(line => {
     const [, pid, stat, args = ''] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? []
-    return pid === undefined || stat!.startsWith('Z') || !args.includes(home) ? [] : [{ pid: Number(pid), args }]
+    return pid === undefined || stat!.startsWith('Z') ? [] : [{ pid: Number(pid), args }]
   })
 }
