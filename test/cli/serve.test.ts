@@ -89,10 +89,11 @@ t.test('an approved call that a crash cut off is told as such at the next start,
         ctx.addRoute(defineRoute({ method: 'POST', url: '/api/shop/ask', summary: 'Ask', handler: ({ signal }) =>
           ctx.services.tools.call('shop', 'buy', {}, { actor: 'mcp:hermes', agent: 'hermes', signal }) }))
       } })`
-  } })
+  }, etc: { svc: { 'svc.toml': '[plugins]\nallow = ["svc-plugin-shop"]\n' } }, var: { lib: { svc: { plugins: { node_modules: {
+    'svc-plugin-shop': t.fixture('symlink', join(t.testdirName, 'shop'))
+  } } } } } })
   const first = await serve(t, home)
   const on = (url: string) => (...args: readonly string[]) => run(['agent', 'approvals', ...args, '--url', url])
-  t.match(await run(['plugin', 'add', join(home, 'shop'), '--home', home], { env: process.env as Record<string, string> }), { code: 0 })
   const ask = async (url: string): Promise<string> =>
     (await (await fetch(`${url}/api/shop/ask`, { method: 'POST' })).json() as { approvalId: string }).approvalId
   const id = await ask(first.url)
