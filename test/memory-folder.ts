@@ -1,5 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, symlinkSync } from 'node:fs'
 import { freemem } from 'node:os'
+import { join } from 'node:path'
+import { root } from './repository.js'
 
 const SHARED = '/dev/shm'
 const PREFIX = 'svc-test-'
@@ -9,10 +11,10 @@ const ROOM_BYTES = 4 * 2 ** 30
 /**
  * Has this process, and the programs that it starts, keep temporary files in memory, where the machine has room: a test
  * that writes a file for good waits for no disk then, and the others wait for none behind it. `TMPDIR` in the environment
- * stays as it is.
+ * stays as it is. Returns the folder; null if they stay on the disk.
  */
-export function keepTemporaryFilesInMemory (): void {
-  if (process.env.TMPDIR !== undefined || !hasRoom()) return
+export function keepTemporaryFilesInMemory (): string | null {
+  if (process.env.TMPDIR !== undefined || !hasRoom()) return null
   sweep()
   const folder = `${SHARED}/${PREFIX}${process.pid}`
   rmSync(folder, { recursive: true, force: true })
@@ -21,6 +23,18 @@ export function keepTemporaryFilesInMemory (): void {
   chmodSync(folder, 0o1777)
   process.env.TMPDIR = folder
   process.on('exit', () => remove(folder))
+  return folder
+}
+
+/**
+ * The name that the folders of tests begin with, in a folder of `keepTemporaryFilesInMemory`. Programs in them find the
+ * packages of the checkout, as in the place that the runner has for them.
+ */
+export function testFolders (memory: string): string {
+  const folder = join(memory, 'checkout')
+  mkdirSync(folder)
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  return join(folder, 'test')
 }
 
 /** A container's is small, and runs no programs. */

@@ -1,6 +1,7 @@
 // Loaded into every test process before anything else ("test-env" of tap in package.json).
 
 import asyncHooks from 'node:async_hooks'
+import { rmSync } from 'node:fs'
 import Module, { syncBuiltinESMExports } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 
@@ -10,10 +11,10 @@ import { setFlagsFromString } from 'node:v8'
  */
 import 'undici'
 import { lighterCode } from './bundle/lighter-code.js'
-import { keepTemporaryFilesInMemory } from './memory-folder.js'
+import { keepTemporaryFilesInMemory, testFolders } from './memory-folder.js'
 
 // the rings install whole programs
-if (!/\/rings\//.test(process.argv[1] ?? '')) keepTemporaryFilesInMemory()
+const memory = /\/rings\//.test(process.argv[1] ?? '') ? null : keepTemporaryFilesInMemory()
 
 /*
  * V8 makes fast code of what has run for a while, in threads beside. A test file is over before most of that has paid: this
@@ -71,6 +72,11 @@ if (!follows) throw new Error('tap does not follow promises any more, or another
 
 /*
  * The runner removes the folder of a test before what the test left to `teardown`, when the folder was made first: a gateway
- * that still runs would write into a folder that is being removed. The teardown that is asked for first makes it the other way.
+ * that still runs would write into a folder that is being removed. What is left to the teardown first is done last. The
+ * runner also leaves the working directory for that of a folder outside of it, as those in memory are.
  */
-t.beforeEach(test => { test.teardown(() => {}) })
+if (memory !== null) Object.assign(t, { testdirName: testFolders(memory), saveFixture: true })
+t.beforeEach(test => {
+  if (memory !== null) test.saveFixture = true
+  test.teardown(() => { if (memory !== null) rmSync(test.testdirName, { recursive: true, force: true, maxRetries: 5 }) })
+})
