@@ -1,6 +1,7 @@
 import t from 'tap'
 import { LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineSpec } from '../../../kernel/contract/index.js'
 import { tinyContainer } from '../../../kernel/testing/index.js'
+import { nextStep } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
 import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
 import { startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
 import { stamped } from '../../../plugins/runtimes/kubernetes/pod/pod-logs.js'
@@ -102,6 +103,11 @@ t.test('times of log lines compare as text, whatever their fraction', async t =>
   t.strictSame(stamped('2026-11-27T01:02:03.5Z hello'), { time: '2026-11-27T01:02:03.500000000Z', text: 'hello' })
   t.strictSame(stamped('2026-11-27T03:02:03.25+02:00 hi'), { time: '2026-11-27T01:02:03.250000000Z', text: 'hi' })
   t.strictSame(stamped('no time'), { time: null, text: 'no time' })
+})
+
+t.test('a certificate that is not valid yet, or no longer, leads to the clock', async t => {
+  for (const code of ['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED']) t.match(nextStep(code), /the clock of this machine/)
+  t.match(nextStep('UNABLE_TO_VERIFY_LEAF_SIGNATURE'), /certificate-authority/)
 })
 
 t.test('no cluster is asked before svc.toml says something of one', async t => {

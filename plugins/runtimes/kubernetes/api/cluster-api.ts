@@ -171,7 +171,7 @@ export class ClusterApi {
     const code = (error as { readonly code?: string }).code ?? ''
     if (/^(?:UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|CERT_|ERR_TLS_CERT)/.test(code)) {
       return kubernetesError('kubernetes.untrusted',
-        `the certificate of ${server} cannot be verified (${code}); check certificate-authority and tls-server-name in the kubeconfig`, { cause: error })
+        `the certificate of ${server} cannot be verified (${code}); ${nextStep(code)}`, { cause: error })
     }
     if (/^(?:ERR_SSL|ERR_OSSL)/.test(code) && /alert/i.test(messageOf(error))) {
       return kubernetesError('kubernetes.unauthorized', `${server} does not accept the certificate of the kubeconfig (${code})`, { cause: error })
@@ -224,4 +224,11 @@ async function readText (body: AsyncIterable<Buffer>, most: number): Promise<str
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Pure. */
+export function nextStep (code: string): string {
+  return code === 'CERT_NOT_YET_VALID' || code === 'CERT_HAS_EXPIRED'
+    ? 'set the clock of this machine right, or renew the certificate if it is over'
+    : 'check certificate-authority and tls-server-name in the kubeconfig'
 }
