@@ -275,7 +275,8 @@ export async function respondsOverSockets (t: Test, url: string): Promise<void> 
   const response = (previous: string | null): Promise<Response> => new Promise((resolve, reject) => {
     connection.once('response.completed', event => resolve(event.response))
     connection.once('error', reject)
-    connection.send({ type: 'response.create', model: 'agent', input: 'Who are you?', store: false, previous_response_id: previous })
+    const order = { type: 'response.create' as const, model: 'agent', input: 'Who are you?', store: false }
+    connection.send(previous === null ? order : { ...order, previous_response_id: previous })
   })
   const first = await response(null)
   const second = await response(first.id)
