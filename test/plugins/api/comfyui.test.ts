@@ -123,7 +123,7 @@ t.test('the GPU goes to the image engine and back', async t => {
 
   await gateway.engine({ holdAtStep: 3 })
   const made = gateway.post(image)
-  const busy = await gateway.statusUntil(status => status.step?.value === 2, 'it renders')
+  const busy = await gateway.statusUntil(status => status.step?.value === 2 && status.queue.running === 1, 'it renders')
   t.match(busy, { engine: 'generating', queue: { running: 1, pending: 0 }, step: { value: 2, max: 4 }, it_s: Number, eta: Number })
   t.match(await gateway.call('POST', '/switchover', { mode: 'inference' }),
     { status: 409, json: { error: { code: 'comfyui.busy', details: { queue: { running: 1, pending: 0 } } } } })
@@ -145,7 +145,7 @@ t.test('a cancel reaches what comfyui.busy counts: the engine\'s jobs, the reque
   await gateway.statusUntil(status => settled(status, 'generation') && status.engine === 'running', 'image mode with its engine')
   await gateway.engine({ holdAtStep: 3 })
   const made = gateway.post(image)
-  await gateway.statusUntil(status => status.step?.value === 2, 'it renders')
+  await gateway.statusUntil(status => status.step?.value === 2 && status.queue.running === 1, 'it renders')
   const waits = gateway.post({ ...image, prompt: 'a green one' })
   const launched = await gateway.call('POST', '/workflows/sd15_simple/launch')
   t.strictSame(launched, { status: 202, json: { status: 'queued', prompt_id: null } })

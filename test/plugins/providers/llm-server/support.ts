@@ -51,7 +51,7 @@ export async function startEmbedded (t: Test, argv: readonly string[]): Promise<
   await eventually(`the engine serves: ${argv.join(' ')}`, async () => {
     if (engine.child.exitCode !== null) throw new Error(`it ended with ${engine.child.exitCode}: ${engine.output()}`)
     return (await fetch(`${engine.url}/health`)).status === 200
-  }, 20_000)
+  }, 120_000)
   return engine
 }
 
