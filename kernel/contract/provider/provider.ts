@@ -166,8 +166,8 @@ export interface EngineProvider extends ProviderFacts {
   readonly ports?: readonly string[]
   readonly flags?: FlagGrammar
   /**
-   * Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. Absent: there are no options,
-   * and a slot that has some is refused.
+   * Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. Absent: there are no
+   * options, and a slot that has some is refused.
    */
   readonly slotOptions?: z.ZodType
   /**
