@@ -56,7 +56,7 @@ t.test('the embedded engine makes vectors of every form of input', async t => {
     const first = await eventually('it listens', () => fetch(`${url}/health`))
     t.equal(first.status, 503)
     t.same(await first.json(), { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } })
-    await eventually('it serves', async () => (await fetch(`${url}/health`)).status === 200, 20_000)
+    await eventually('it serves', async () => (await fetch(`${url}/health`)).status === 200, 120_000)
     t.match(engine.output(), /W ignored.*--lora --mmproj/)
     t.match(engine.output(), /I listening on http:\/\/127\.0\.0\.1:\d+/)
     t.match(engine.output(), /I model loaded in \d+ ms/)

@@ -37,7 +37,7 @@ async function startPlanned (t: Test, runtime: ContainerRuntime, image: string, 
     }
     const url = `http://${engine.address!.host}:${engine.address!.port}`
     return (await fetch(`${url}/health`)).status === 200 ? url : null
-  }, 20_000)
+  }, 120_000)
 }
 
 function clientOf (url: string): EngineClient {
