@@ -1,6 +1,6 @@
 import type { Clock, DispatchService, Otherwise } from 'svc-gateway/plugin'
 import {
-  askChat, bodyObject, isObject, NO_USAGE, textOr, type AnswerWriter, type ChatEnd, type ChatUsage, type Json
+  askChat, bodyObject, isObject, malformed, NO_USAGE, textOr, type AnswerWriter, type ChatEnd, type ChatUsage, type Json
 } from '../over-chat/ref.js'
 import { chatOverMessages } from '../over-messages/ref.js'
 import { usageOf } from './chat-answer.js'
@@ -28,6 +28,7 @@ export function compactionOverChat (dispatch: DispatchService, clock: Clock): Ot
     take (request) {
       const asked = bodyObject(request.body)
       const { body: { model, messages }, warnings } = chatRequest({ ...asked, input: asked.input ?? [] }, request.slot, NOT_KEPT)
+      if ((messages as readonly Json[]).every(({ role }) => role === 'system' || role === 'developer')) throw malformed('input', 'has nothing of a conversation that a summary could be made of')
       const users = inputItems(asked.input).filter(({ type, role }) => type === 'message' && role === 'user')
       const body = { model, max_tokens: LONGEST, messages: [{ role: 'system', content: TASK }, { role: 'user', content: transcript(messages) }] }
       return {

@@ -79,6 +79,21 @@ t.test('a response in the background is streamed', async t => {
   const gateway = await home(t)
   const client = clientOf(gateway)
 
+  t.test('while it is made, however long its instructions are, which its first events repeat', async t => {
+    const model = written(gateway)
+    const stream = await client.responses.create({ ...order, instructions: 'x'.repeat(300_000) })
+    const events = stream[Symbol.asyncIterator]()
+    const begun = await readTo(events, ({ type }) => type === 'response.in_progress')
+    await until(model.begun, 'the engine is asked')
+    model.write(0, 12)
+    const first = await readTo(events, says('word 8 '))
+    t.strictSame(numbers([...begun, ...first]), [...begun, ...first].map((_, i) => i), 'before the engine has ended')
+    model.write(12)
+    model.end()
+    const read = [...begun, ...first, ...await rest(events)]
+    t.strictSame(await all(await client.responses.retrieve(idOf(begun), { stream: true })), read)
+  })
+
   t.test('to its client while it is made, which may leave and come back to the same events', async t => {
     const model = written(gateway)
     const stream = await client.responses.create(order)

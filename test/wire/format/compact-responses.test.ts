@@ -64,6 +64,7 @@ t.test('a conversation is brought to a summary', async t => {
     says({ deltas: [] }, { status: 400, headers: JSON_TYPE, chunks: ['{"error":{"message":"too long"}}'] })
     await t.rejects(client.responses.compact({ model, input: 'hi' }), { message: /too long/ })
     await t.rejects(client.responses.compact({ model, input: [{ type: 'computer_call' }] as never }), { message: /computer_call/ })
+    await t.rejects(client.responses.compact({ model, input: [], instructions: 'Be brief.' }), { status: 400, message: /'input' has nothing of a conversation/ })
   })
 
   t.test('by the upstream where it has the route, in its own words', async t => {

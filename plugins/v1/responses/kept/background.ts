@@ -75,7 +75,7 @@ export class BackgroundResponses {
     const bytes = call.body.length
     const id = String(queued.id)
     const events = isStreamed ? new LiveEvents(batch => this.#store.tell(id, batch)) : null
-    for (const event of begun(queued)) events?.push(event)
+    events?.begin(begun(queued))
     const { previous, input } = own
     this.#store.add({ id, previous, input, response: queued, isOpen: true, events: events?.batch() ?? null }, now)
     events?.written()

@@ -34,14 +34,14 @@ export class LiveEvents {
 
   get isOver (): boolean { return this.#isOver }
 
+  /** The first ones, of any length: they are written with the response that they belong to, and not before it. */
+  begin (events: readonly Json[]): void {
+    for (const event of events) this.#add(event)
+  }
+
   /** Numbers an event. Throws for what does not come to an end, and where too much waits for the database. */
-  push ({ type, sequence_number: _, ...members }: Json): void {
-    const line = JSON.stringify({ type, sequence_number: this.#next, ...members })
-    this.#length += line.length
-    if (this.#length > LONGEST) throw svcError('dispatch.upstream_failed', `the events of the response are longer than ${LONGEST} characters`)
-    this.#lines.push(line)
-    this.#next++
-    this.#waiting += line.length
+  push (event: Json): void {
+    this.#add(event)
     if (this.#waiting >= this.#writeAt) this.#writeWaiting()
     this.#wake()
   }
@@ -77,6 +77,15 @@ export class LiveEvents {
       this.#change = { promise, settle }
     }
     return abortable(this.#change.promise, signal)
+  }
+
+  #add ({ type, sequence_number: _, ...members }: Json): void {
+    const line = JSON.stringify({ type, sequence_number: this.#next, ...members })
+    this.#length += line.length
+    if (this.#length > LONGEST) throw svcError('dispatch.upstream_failed', `the events of the response are longer than ${LONGEST} characters`)
+    this.#lines.push(line)
+    this.#next++
+    this.#waiting += line.length
   }
 
   #writeWaiting (): void {
