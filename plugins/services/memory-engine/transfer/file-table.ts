@@ -12,18 +12,27 @@ const PART_BYTES = 1024 * 1024
 /** The parts of an archive's directory are numbered from here. */
 const DIRECTORY_FROM = 2 ** 40
 
-/** The archive that an operation writes, in parts of a mebibyte in the database. What an earlier try of it left is gone. */
+/**
+ * The archive of a bank that an operation writes, in parts of a mebibyte in the database. What an earlier try of it left is gone.
+ * It has its row from the start: a memory that is deleted meanwhile takes the row, as it takes those of finished archives.
+ */
 export class ExportFile implements ZipSink {
   readonly #store: Store
+  readonly #bankId: string
   readonly #operation: string
+  readonly #key: string
   readonly #ends = { data: new Part(0), directory: new Part(DIRECTORY_FROM) }
   /** So far. */
   size = 0
 
-  constructor (store: Store, operation: string) {
+  constructor (store: Store, bankId: string, operation: string) {
     this.#store = store
+    this.#bankId = bankId
     this.#operation = operation
+    this.#key = `banks/${bankId}/exports/${randomUUID()}/transfer.zip`
+    store.run('DELETE FROM operation_files WHERE operation = ?', [operation])
     store.run('DELETE FROM operation_file_parts WHERE operation = ?', [operation])
+    store.run('INSERT INTO operation_files (key, operation, filename, bytes) VALUES (?, ?, \'\', zeroblob(0))', [this.#key, operation])
   }
 
   data (bytes: Buffer): void {
@@ -34,14 +43,17 @@ export class ExportFile implements ZipSink {
     this.#add(this.#ends.directory, bytes)
   }
 
-  /** Keeps the archive; older ones of the bank go. In the transaction that ends the operation. Returns its key. */
-  keep (bankId: string, filename: string): string {
+  /**
+   * Keeps the archive; older ones of the bank go. In the transaction that ends the operation. Returns its key. Throws where a
+   * memory of the bank was deleted since the archive was begun: it may be in there.
+   */
+  keep (filename: string): string {
     for (const end of Object.values(this.#ends)) this.#flush(end)
-    const key = `banks/${bankId}/exports/${randomUUID()}/transfer.zip`
-    this.#store.run('INSERT INTO operation_files (key, operation, filename, bytes) VALUES (?, ?, ?, zeroblob(0))', [key, this.#operation, filename])
+    const { changes } = this.#store.run('UPDATE operation_files SET filename = ? WHERE key = ?', [filename, this.#key])
+    if (changes === 0) throw new Error('a memory of the bank was deleted while the bank was exported')
     this.#store.run(`DELETE FROM operation_files WHERE operation IN (SELECT id FROM operations WHERE bank_id = ? AND type IN ('export_documents', 'export_bank')
-      ORDER BY seq DESC LIMIT -1 OFFSET ${KEPT_EXPORTS})`, [bankId])
-    return key
+      ORDER BY seq DESC LIMIT -1 OFFSET ${KEPT_EXPORTS})`, [this.#bankId])
+    return this.#key
   }
 
   #add (end: Part, bytes: Buffer): void {
@@ -76,7 +88,7 @@ export function findExport (store: Store, key: string): {
   readonly size: number
   readonly parts: () => AsyncGenerator<Buffer>
 } | null {
-  const file = store.get<{ filename: string, operation: string, size: number }>('SELECT filename, operation, length(bytes) AS size FROM operation_files WHERE key = ?', [key])
+  const file = store.get<{ filename: string, operation: string, size: number }>('SELECT filename, operation, length(bytes) AS size FROM operation_files WHERE key = ? AND filename <> \'\'', [key])
   if (file === undefined) return null
   const { filename, operation } = file
   // one of a release before stands in its row

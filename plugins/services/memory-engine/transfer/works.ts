@@ -21,11 +21,11 @@ export function exportWork (core: Core): Work {
   return async (operation, run) => {
     const options = operation.payload as ExportOptions
     const bank = bankOf(core, operation)
-    const file = new ExportFile(core.store, operation.id)
+    const file = new ExportFile(core.store, bank.bank_id, operation.id)
     await exportArchive(core, bank, options, run, file)
     const filename = `${bank.bank_id.replaceAll(/[^\w.-]/g, '_')}-${options.type === 'bank' ? 'bank' : 'documents'}.zip`
     run.commit(() => {
-      const key = file.keep(bank.bank_id, filename)
+      const key = file.keep(filename)
       return { filename, byte_size: file.size, storage_key: key, download_url: downloadUrl(key) }
     })
   }

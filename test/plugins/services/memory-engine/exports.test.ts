@@ -8,6 +8,7 @@ import t from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
 import { HIDDEN } from '../../../../plugins/services/memory-engine/transfer/archive.js'
+import { ExportFile, findExport } from '../../../../plugins/services/memory-engine/transfer/file-table.js'
 import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
 import { form, over, zipInMemory } from './models-support.js'
 import { openEngine, openInThread, type Wire } from './support.js'
@@ -169,4 +170,25 @@ t.test('an archive of a Hindsight server brings hidden facts and histories in it
   t.match((await call('GET', 'c/memories/list')).body, { total: 1 })
   t.match((await call('GET', 'c/memories/list?state=invalidated')).body.items, [{ text: 'Carol plays the cello.', invalidation_reason: 'wrong', document_id: 'd2', metadata: { src: 'chat' } }])
   t.match((await call('GET', 'c/mental-models/mm/history')).body, [{ previous_content: 'before', changed_at: /^2024-05-01/ }])
+})
+
+t.test('a memory that is deleted while its bank is exported is in no archive: the export is made again', async t => {
+  const { call, path } = openEngine(t)
+  await call('POST', 'b/memories', { items: [{ content: 'The key is under the mat.' }, { content: 'Anna likes tea.' }] })
+  const { body: { items: [{ id }] } } = await call<{ items: [{ id: string }] }>('GET', 'b/memories/list?q=mat')
+  const { body: { operation_id: operation } } = await call('POST', 'b/transfer/export')
+  await over(call, 'b', operation)
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  const first = new ExportFile(store, 'b', operation)
+  first.data(Buffer.from('The key is under the mat.'))
+  t.equal((await call('DELETE', `b/memories/${id}`)).status, 200)
+  t.throws(() => first.keep('b.zip'), /deleted while the bank was exported/)
+
+  const again = new ExportFile(store, 'b', operation)
+  again.data(Buffer.from('Anna likes tea.'))
+  const key = again.keep('b.zip')
+  const parts: Buffer[] = []
+  for await (const part of findExport(store, key)!.parts()) parts.push(part)
+  t.equal(Buffer.concat(parts).toString(), 'Anna likes tea.')
 })
