@@ -1,5 +1,6 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shellText } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import type { ClusterAccess } from '../api/kubeconfig.js'
 import { INSTANCE_LABEL, instanceValue } from '../pod/pod-names.js'
@@ -49,7 +50,7 @@ export function isSamePlace (a: Pick<PodPlace, 'server' | 'namespace'>, b: Pick<
 
 /** For people: what may be left there, and what removes it. Pure. */
 export function placeLine ({ kubeconfig, context, server, namespace, instance }: PodPlace): string {
-  const options = [...kubeconfig === '' ? [] : [`--kubeconfig ${kubeconfig}`], ...context === '' ? [] : [`--context ${context}`]]
-  const command = ['kubectl', ...options, `-n ${namespace} delete pods -l ${INSTANCE_LABEL}=${instance}`].join(' ')
+  const options = [...kubeconfig === '' ? [] : ['--kubeconfig', kubeconfig], ...context === '' ? [] : ['--context', context]]
+  const command = shellText(['kubectl', ...options, '-n', namespace, 'delete', 'pods', '-l', `${INSTANCE_LABEL}=${instance}`])
   return `pods of this home may be left in namespace '${namespace}' of ${server}; each start of the gateway looks again, and \`${command}\` removes them`
 }
