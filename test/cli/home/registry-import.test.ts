@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { buffer } from 'node:stream/consumers'
@@ -100,5 +100,5 @@ t.test('what is no such archive, or not to be trusted, is a usage error and writ
   mkdirSync(join(home, 'a-folder'))
   t.match(await run(['registry', 'import', join(home, 'a-folder'), '--home', home]), { code: 2, stderr: /is not a file/ })
   t.notOk(existsSync(join(home, 'var')))
-  t.ok(createReadStream(join(home, 'up')), 'the archives stay')
+  t.ok(existsSync(join(home, 'up')), 'the archives stay')
 })
