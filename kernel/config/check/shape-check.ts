@@ -137,7 +137,7 @@ function unknownKeys (schema: z.ZodType, options: ShapeOptions): (at: readonly s
     if (meant !== null) return `is not a known key; did you mean ${meant}?`
     if (table.listed) return 'is not a known key'
     table.listed = true
-    return table.keys.length === 0 ? 'is not a known key; there are none here' : `is not a known key; known here: ${[...table.keys].sort().join(', ')}`
+    return `is not a known key; known here: ${[...table.keys].sort().join(', ')}`
   }
 }
 

@@ -165,10 +165,7 @@ export interface EngineProvider extends ProviderFacts {
    */
   readonly ports?: readonly string[]
   readonly flags?: FlagGrammar
-  /**
-   * Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. Absent: there are no
-   * options, and a slot that has some is refused.
-   */
+  /** Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. */
   readonly slotOptions?: z.ZodType
   /**
    * Why a slot with this profile cannot run, where no other field of the contract says it: flags that exclude each

@@ -1,13 +1,11 @@
-import { z } from 'zod'
 import { svcError, type EngineProvider, type NamedSlotConfig } from '../../contract/index.js'
 import { checkShape, invalid, type Checked } from '../../config/check/shape-check.js'
 import { checkRuntimeOptions, type RuntimeChoice } from './slot-runtime.js'
 
-const noOptions = z.strictObject({})
-
 /** The `[options]` table of a slot as its provider reads it, defaults filled in; or what is wrong with it. Pure. */
-export function checkOptions (slot: NamedSlotConfig, { slotOptions = noOptions }: EngineProvider): Checked<NamedSlotConfig['options']> {
-  const checked = checkShape(slotOptions, slot.options, { audience: 'client', userPath: path => ['options', ...path] })
+export function checkOptions (slot: NamedSlotConfig, provider: EngineProvider): Checked<NamedSlotConfig['options']> {
+  if (provider.slotOptions === undefined) return { value: slot.options, problems: [] }
+  const checked = checkShape(provider.slotOptions, slot.options, { audience: 'client', userPath: path => ['options', ...path] })
   return checked as Checked<NamedSlotConfig['options']>
 }
 

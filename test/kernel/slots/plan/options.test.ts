@@ -29,24 +29,3 @@ t.test('[options] of a slot reach the provider checked, with its defaults filled
   await t.rejects(gateway.slots.update('good', { options: { loud: 'very' } }), { code: 'validation.invalid', param: 'options.loud' })
   await t.rejects(gateway.slots.update('good', { options: { volume: 3 } }), { code: 'validation.unknown_keys' })
 })
-
-t.test('a provider without options refuses all of them: in a file, when a slot is made and when it is changed', async t => {
-  const runtime = new FakeEngineRuntime()
-  const slot = 'provider = "fake"\ndevice = "cpu"\n'
-  const gateway = await createTestGateway({
-    plugins: [createFakeProviderPlugin()],
-    runtime,
-    files: { 'etc/svc/slots/good.toml': slot, 'etc/svc/slots/bad.toml': `${slot}[options]\nlanguage = "de"\n` }
-  })
-  t.teardown(async () => {
-    await gateway.close()
-    await runtime.destroy()
-  })
-  const refused = { code: 'validation.unknown_keys', param: 'options.language' }
-  await t.rejects(gateway.slots.load('bad'), { message: /options\.language is not a known key; there are none here/ })
-  await t.rejects(gateway.slots.update('good', { options: { language: 'de' } }), refused)
-  await t.rejects(gateway.slots.create('new', { provider: 'fake', device: 'cpu', options: { language: 'de' } }), refused)
-  await gateway.slots.update('bad', { options: null })
-  await gateway.slots.load('bad')
-  t.equal(gateway.slots.status('bad').state, 'ready', 'once they are taken out')
-})

@@ -14,7 +14,6 @@ import { patchToml } from '../../../../kernel/config/toml/toml-patch.js'
 import {
   externalProviderSchema, isSvcError, modelRowSchema, slotConfigSchema, upstreamSchema
 } from '../../../../kernel/contract/index.js'
-import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
 import fc from '../../../property.js'
 import text from '../../../../plugins/v1/text/index.js'
 import { api, apiPlugins, refused, type Api } from '../support.js'
@@ -100,7 +99,7 @@ t.test('null in a list is refused by its path, at every door to a file', async t
 })
 
 t.test('what a free table takes is read back as it was', async t => {
-  const gateway = await api(t, { providers: [createFakeProviderPlugin({ slotOptions: z.looseObject({}) })] })
+  const gateway = await api(t)
   const table = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 }), { maxKeys: 4 })
   const holds = async (
     call: readonly [string, string], path: readonly string[], value: unknown, read: readonly string[] = path
