@@ -38,7 +38,7 @@ export default definePlugin({
     const open = async (): Promise<Kept> => {
       if (!settings.store) throw responsesError('responses.not_found', 'responses are not kept here: [plugins.config.v1-responses] store is off')
       const store = await file.open()
-      return { store, background: background ??= new BackgroundResponses(dispatch, store, log) }
+      return { store, background: background ??= new BackgroundResponses(dispatch, store, clock, log) }
     }
     const deps = { clock, config, dispatch, slots, log, file: settings.store ? file : null, open }
     const answering = new Answering(deps)

@@ -1,4 +1,4 @@
-import { abortable, isSvcError, messageOf, type CallAnswer, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
+import { abortable, isSvcError, messageOf, type CallAnswer, type Clock, type DispatchService, type Logger, type PluginCall } from 'svc-gateway/plugin'
 import type { Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
 import { failed } from './items.js'
@@ -34,12 +34,14 @@ interface Running {
 export class BackgroundResponses {
   readonly #dispatch: DispatchService
   readonly #store: KeptResponses
+  readonly #clock: Clock
   readonly #log: Logger
   readonly #running = new Map<string, Running>()
 
-  constructor (dispatch: DispatchService, store: KeptResponses, log: Logger) {
+  constructor (dispatch: DispatchService, store: KeptResponses, clock: Clock, log: Logger) {
     this.#dispatch = dispatch
     this.#store = store
+    this.#clock = clock
     this.#log = log
   }
 
@@ -126,7 +128,7 @@ export class BackgroundResponses {
 
   async #made ({ queued, events }: Running, answer: Promise<CallAnswer>, signal: AbortSignal): Promise<Json> {
     try {
-      return await made(queued, await answer, events)
+      return await made(queued, await answer, events, this.#clock)
     } catch (error) {
       if (!isSvcError(error) && !signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
       return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is no response')

@@ -63,10 +63,10 @@ export class LiveEvents {
     this.#wake()
   }
 
-  /** The events behind a number, as far as they are only here. */
-  behind (number: number): readonly string[] {
+  /** All events behind a number, where none of them is in the database alone; else null. */
+  behind (number: number): readonly string[] | null {
     const first = this.#next - this.#lines.length
-    return number + 1 < first ? [] : this.#lines.slice(number + 1 - first)
+    return number + 1 < first ? null : this.#lines.slice(number + 1 - first)
   }
 
   /** Resolves with the next event, and at the end. Rejects with the reason of the signal. */

@@ -1,6 +1,7 @@
-import type { CallAnswer } from 'svc-gateway/plugin'
+import type { CallAnswer, Clock } from 'svc-gateway/plugin'
 import { readAll } from '../../omni/ref.js'
-import { EventData, isObject, type Json } from '../../over-chat/ref.js'
+import { isObject, type Json } from '../../over-chat/ref.js'
+import { lastEventOf } from '../last-event.js'
 import { failed } from './items.js'
 import type { LiveEvents } from './live-events.js'
 import { eventsOf } from './replay.js'
@@ -17,9 +18,9 @@ const last: ReadonlySet<unknown> = new Set(['response.completed', 'response.inco
  * @param queued the response before anything has been done
  * @param events take those of its stream, but for the last; null where none was asked for
  */
-export async function made (queued: Json, answer: CallAnswer, events: LiveEvents | null): Promise<Json> {
+export async function made (queued: Json, answer: CallAnswer, events: LiveEvents | null, clock: Clock): Promise<Json> {
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
-  if (answer.status === 200 && isStream && events !== null) return await followed(queued, answer, events)
+  if (answer.status === 200 && isStream && events !== null) return await followed(queued, answer, events, clock)
   const said = JSON.parse((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')) as unknown
   if (answer.status !== 200 || !isObject(said)) return failed(queued, refusalIn(said) ?? `the engine answered with status ${answer.status}`)
   const response = dressed(queued, said)
@@ -27,17 +28,8 @@ export async function made (queued: Json, answer: CallAnswer, events: LiveEvents
   return response
 }
 
-async function followed (queued: Json, { body }: CallAnswer, events: LiveEvents): Promise<Json> {
-  const cutter = new EventData()
-  let response: Json | null = null
-  try {
-    for await (const chunk of body) {
-      for (const data of cutter.push(chunk)) response ??= next(queued, data, events)
-    }
-  } catch (error) {
-    // a connection that breaks behind the end of the answer takes nothing from it
-    if (response === null) throw error
-  }
+async function followed (queued: Json, { body }: CallAnswer, events: LiveEvents, clock: Clock): Promise<Json> {
+  const response = await lastEventOf(body, clock, data => next(queued, data, events))
   return response ?? failed(queued, 'the answer of the engine ended before it was complete')
 }
 
@@ -48,7 +40,8 @@ function next (queued: Json, data: string, events: LiveEvents): Json | null {
   const { type, response } = event
   if (type === 'error') return failed(queued, refusalIn(event) ?? 'the engine failed')
   if (last.has(type) && isObject(response)) return dressed(queued, response)
-  if (!first.has(type)) events.push(event)
+  // clients tell events apart by their type: one without is of no use to them
+  if (typeof type === 'string' && !first.has(type)) events.push(event)
   return null
 }
 

@@ -4,6 +4,7 @@ import { responsesError } from '../errors.js'
 import type { BackgroundResponses } from './background.js'
 import { unpacked } from './event-batch.js'
 import type { KeptResponses } from './kept-responses.js'
+import type { LiveEvents } from './live-events.js'
 import { begun, eventsOf, lastEvent, replayed, type ReplayedEvent } from './replay.js'
 
 export interface Kept {
@@ -55,9 +56,7 @@ async function* toldBefore (
   const live = background.events(id)
   let last = after
   for (;;) {
-    const batch = store.events(id, last + 1)
-    const lines = batch === undefined ? live?.behind(last) ?? [] : []
-    const events = batch === undefined ? lines.map(line => JSON.parse(line) as ReplayedEvent) : unpacked(batch)
+    const events = eventsBehind(store, id, live, last)
     for (const event of events) {
       if (event.sequence_number <= last) continue
       last = event.sequence_number
@@ -71,6 +70,14 @@ async function* toldBefore (
   // where the gateway was killed, a reader may have seen more than was written: what it gets is behind that all the same
   const end = store.eventsEnd(id) ?? last + 1
   if (end > last) yield lastEvent(response, end)
+}
+
+/** Some of those that follow a number: the database is read for what is not in memory any more. */
+function eventsBehind (store: KeptResponses, id: string, live: LiveEvents | null, number: number): readonly ReplayedEvent[] {
+  const lines = live?.behind(number) ?? null
+  if (lines !== null) return lines.map(line => JSON.parse(line) as ReplayedEvent)
+  const batch = store.events(id, number + 1)
+  return batch === undefined ? [] : unpacked(batch)
 }
 
 function standing ({ store, background }: Kept, id: string): Json {

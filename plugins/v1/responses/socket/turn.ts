@@ -1,11 +1,12 @@
-import { svcError, type CallAnswer } from 'svc-gateway/plugin'
+import { svcError, type CallAnswer, type Clock } from 'svc-gateway/plugin'
 import { readAll } from '../../omni/ref.js'
-import { EventData, isObject, textOr, type Json } from '../../over-chat/ref.js'
+import { isObject, textOr, type Json } from '../../over-chat/ref.js'
 import { priorityIn } from '../answering.js'
 import { echoOf } from '../chat-request.js'
 import { responsesError } from '../errors.js'
 import { newId } from '../ids.js'
 import { replayed } from '../kept/replay.js'
+import { lastEventOf } from '../last-event.js'
 import { preparedTurn, type PreparedTurn, type TurnDeps } from './prepared-turn.js'
 import { refusalEvent } from './server-event.js'
 
@@ -34,7 +35,7 @@ export async function answerTurn (
   const options = { ...deps.options(standing), ...priorityIn(origin), tap }
   const answer = await deps.dispatch.call({ ...options, body, requestId, origin, signal })
   if (answer.status !== 200) return await tell(JSON.stringify(await refused(answer)))
-  if (answer.headers['content-type']?.startsWith('text/event-stream') === true) return await passed(answer, turn, tell)
+  if (answer.headers['content-type']?.startsWith('text/event-stream') === true) return await passed(answer, deps.clock, turn, tell)
   const said = parsed((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8'))
   if (!isObject(said) || said.object !== 'response') throw svcError('dispatch.upstream_failed', 'the engine answered with something that is no response')
   await toldWhole(said, turn, tell)
@@ -55,23 +56,15 @@ export async function prepareTurn (asked: Json, deps: TurnDeps, tell: Tell, sign
   await toldWhole(response, turn, tell)
 }
 
-/** The events of an engine, as they come. What comes behind the last one is read and left. */
-async function passed ({ body }: CallAnswer, turn: PreparedTurn, tell: Tell): Promise<void> {
-  const cutter = new EventData()
-  let isOver = false
-  try {
-    for await (const chunk of body) {
-      for (const data of cutter.push(chunk)) {
-        if (isOver || !/^\s*\{/.test(data)) continue
-        isOver = endsWith(data, turn)
-        await tell(data)
-      }
-    }
-  } catch (error) {
-    // a connection that breaks behind the end of the answer takes nothing from it
-    if (!isOver) throw error
-  }
-  if (!isOver) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended before it was complete')
+/** The events of an engine, as they come. */
+async function passed ({ body }: CallAnswer, clock: Clock, turn: PreparedTurn, tell: Tell): Promise<void> {
+  const last = await lastEventOf(body, clock, async data => {
+    if (!/^\s*\{/.test(data)) return null
+    const isLast = endsWith(data, turn)
+    await tell(data)
+    return isLast ? data : null
+  })
+  if (last === null) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended before it was complete')
 }
 
 /** Whether an event is the last one. The response is remembered before its client knows of it. */
