@@ -30,7 +30,13 @@ export function compactionOverChat (dispatch: DispatchService, clock: Clock): Ot
       const { body: { model, messages }, warnings } = chatRequest({ ...asked, input: asked.input ?? [] }, request.slot, NOT_KEPT)
       if ((messages as readonly Json[]).every(({ role }) => role === 'system' || role === 'developer')) throw malformed('input', 'has nothing of a conversation that a summary could be made of')
       const users = inputItems(asked.input).filter(({ type, role }) => type === 'message' && role === 'user')
-      const body = { model, max_tokens: LONGEST, messages: [{ role: 'system', content: TASK }, { role: 'user', content: transcript(messages) }] }
+      const body = {
+        model,
+        max_tokens: LONGEST,
+        messages: [{ role: 'system', content: TASK }, { role: 'user', content: transcript(messages) }],
+        // thoughts would take of its tokens; of an upstream's model it is not known whether it can do without
+        ...request.slot === null ? {} : { chat_template_kwargs: { enable_thinking: false } }
+      }
       return {
         stream: false,
         answer: signal => {

@@ -29,6 +29,7 @@ t.test('a conversation is brought to a summary', async t => {
       { type: 'message', role: 'user', content: [{ type: 'input_text' }, { type: 'input_image', image_url: PICTURE }] },
       { type: 'compaction', id: /^cmp_/, encrypted_content: String }
     ])
+    t.match(asked(), { max_tokens: 4096, chat_template_kwargs: { enable_thinking: false } }, 'none of its tokens go into thoughts')
     const [task, said] = asked().messages as [{ role: string }, { role: string, content: Array<{ type: string, text?: string }> }]
     t.equal(task.role, 'system')
     t.match(said, { role: 'user', content: [{ type: 'text' }, { type: 'image_url', image_url: { url: PICTURE } }, { type: 'text' }] })
@@ -73,6 +74,12 @@ t.test('a conversation is brought to a summary', async t => {
     t.strictSame(await client.responses.compact({ model: 'gpt-9', input: 'hi' }), own)
     t.match(upstream.calls.at(-1), { url: /\/responses\/compact$/ })
     t.match(JSON.parse(upstream.calls.at(-1)!.body.toString()), { input: 'hi' })
+  })
+
+  t.test('by the model of an upstream that speaks chat alone, in words that any of them knows', async t => {
+    says({ deltas: [{ content: summary }] })
+    await client.responses.compact({ model: 'gpt-9', input: 'hi' })
+    t.strictSame(Object.keys(asked()), ['model', 'max_tokens', 'messages'])
   })
 })
 
