@@ -7,7 +7,7 @@ import { unpacked, type EventBatch } from '../../../../plugins/v1/responses/kept
 import { LiveEvents } from '../../../../plugins/v1/responses/kept/live-events.js'
 import { lastEventOf } from '../../../../plugins/v1/responses/last-event.js'
 import { socketClient } from '../../../wire/socket-client.js'
-import { wireGateway, type WireGateway } from '../../../wire/wire-gateway.js'
+import { until, wireGateway, type WireGateway } from '../../../wire/wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
 const order = { model: 'agent', input: 'hi', background: true as const, stream: true as const }
@@ -80,6 +80,34 @@ t.test('an engine with a wire of its own', async t => {
     await left
     engine.take(null)
   })
+})
+
+t.test('requests of connections that are as much as all of them may be are refused, and taken again once others are over', async t => {
+  const gateway = await speaking(t)
+  const engine = gateway.runtime.engine('agent')
+  const url = `${gateway.baseUrl.replace('http', 'ws')}/v1/responses`
+  const create = (input: string, lane: string): object => ({ type: 'response.create', model: 'agent', stream_id: lane, store: false, input })
+  const long = 'x'.repeat(16 * 1024 * 1024 - 1024)
+  // what it is sent is not held here too
+  let working = 0
+  engine.take((request, response) => {
+    request.resume()
+    working++
+    response.once('close', () => { working-- })
+  })
+  const [busy, other] = [await socketClient(t, url), await socketClient(t, url)]
+  // each is held as it was received and as it goes out
+  for (let i = 0; i < 8; i++) {
+    busy.send(create(long, `lane ${i}`))
+    await until(() => working === i + 1, 'the engine has it')
+  }
+  other.send(create(long, 'late'))
+  t.match(await other.next('error'), { stream_id: 'late', status: 503, error: { code: 'responses.busy', message: /ask again/ } })
+  busy.socket.terminate()
+  await until(() => working === 0, 'they end with their client')
+  engine.take((request, response) => { request.resume().once('end', () => response.writeHead(200, SSE).end(completed)) })
+  other.send(create(long, 'later'))
+  t.match(await other.next('response.completed'), { stream_id: 'later' })
 })
 
 t.test('the events of a long response are in memory only up to a bound, however many there are', t => {
