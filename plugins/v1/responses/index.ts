@@ -8,6 +8,7 @@ import { responsesError } from './errors.js'
 import { KeptFile } from './kept/kept-file.js'
 import { KeptResponses } from './kept/kept-responses.js'
 import { keptRoutes } from './kept/routes.js'
+import { Readers } from './kept/readers.js'
 import { keepingSchema } from './kept/settings.js'
 import type { Kept } from './kept/told.js'
 import { socketRoute } from './socket/route.js'
@@ -34,11 +35,12 @@ export default definePlugin({
     const { config: settings, log } = ctx
     const { clock, config, dispatch, slots } = ctx.services
     const file = new KeptFile(join(ctx.stateDir, FILE), settings, clock, log)
+    const readers = new Readers()
     let background: BackgroundResponses | null = null
     const open = async (): Promise<Kept> => {
       if (!settings.store) throw responsesError('responses.not_found', 'responses are not kept here: [plugins.config.v1-responses] store is off')
       const store = await file.open()
-      return { store, background: background ??= new BackgroundResponses(dispatch, store, clock, log) }
+      return { store, background: background ??= new BackgroundResponses(dispatch, store, clock, log), readers }
     }
     const deps = { clock, config, dispatch, slots, log, file: settings.store ? file : null, open }
     const answering = new Answering(deps)

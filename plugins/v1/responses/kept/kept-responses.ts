@@ -3,6 +3,7 @@ import { isObject, type Json } from '../../over-chat/ref.js'
 import { isUnguessable } from '../ids.js'
 import { responsesError } from '../errors.js'
 import { addBatches, batchFrom, endOf, EVENTS_FORM, type EventBatch } from './event-batch.js'
+import type { WholeResponse } from './readers.js'
 import { apart, isComplete, parsed, sizeOf, turnOf, written, type WrittenItem } from './written-items.js'
 
 const FORM = `
@@ -217,10 +218,22 @@ export class KeptResponses {
   }
 
   get (id: string): Json | undefined {
+    return this.whole(id)?.response
+  }
+
+  /** With the size of what it says, in bytes. */
+  whole (id: string): WholeResponse | undefined {
     const row = this.#row(id)
     if (row === undefined) return undefined
     const output = this.#file.all<{ item: string }>('SELECT item FROM items WHERE response = ? AND is_output = 1 ORDER BY place', [row.seq])
-    return { ...parsed(row.response), output: output.map(({ item }) => parsed(item)) }
+    const bytes = output.reduce((sum, { item }) => sum + Buffer.byteLength(item), Buffer.byteLength(row.response))
+    return { response: { ...parsed(row.response), output: output.map(({ item }) => parsed(item)) }, bytes }
+  }
+
+  /** One without its output. */
+  head (id: string): Json | undefined {
+    const row = this.#row(id)
+    return row === undefined ? undefined : parsed(row.response)
   }
 
   /** False where there is none. */

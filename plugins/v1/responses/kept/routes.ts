@@ -5,17 +5,16 @@ import {
   deletedSchema, itemListSchema, itemsQuerySchema, keptAnswerSchema, responseParamsSchema, retrieveQuerySchema
 } from '../schemas.js'
 import { responsesError } from '../errors.js'
-import { assertFollows, notFound, told, type Kept } from './told.js'
+import { assertFollows, headOf, notFound, standing, told, type Kept } from './told.js'
 
 const tag = 'Responses'
 
 /** Routes for responses that are there. @param open rejects where nothing is kept */
 export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
-  const found = async (id: string): Promise<Kept & { readonly response: Json }> => {
+  const found = async (id: string): Promise<Kept> => {
     const kept = await open()
-    const response = kept.store.get(id)
-    if (response?.object !== 'response') throw notFound(id)
-    return { ...kept, response: kept.background.standing(response) }
+    headOf(kept, id)
+    return kept
   }
   return [
     defineRoute({
@@ -28,8 +27,10 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       handler: async ({ params: { id }, query: { stream = false, starting_after: after } }) => {
         if (!stream && after !== undefined) throw malformed('starting_after', 'is for streams: set stream to true, or leave it out')
         const kept = await found(id)
+        if (!stream) return standing(kept, id)
         if (after !== undefined) assertFollows(kept, id, after)
-        return stream ? sse(signal => told(kept, id, after ?? -1, signal)) : kept.response
+        kept.readers.assertRoom()
+        return sse(signal => told(kept, id, after ?? -1, signal))
       }
     }),
     defineRoute({
@@ -60,10 +61,10 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       schema: { params: responseParamsSchema, response: keptAnswerSchema },
       dialect: responsesDialect,
       handler: async ({ params: { id } }) => {
-        const { store, background, response } = await found(id)
-        if (response.background !== true) throw responsesError('responses.not_background', `'${id}' was not made with background: true`, { param: 'id' })
-        background.cancel(id)
-        return background.standing(store.get(id)!)
+        const kept = await found(id)
+        if (headOf(kept, id).background !== true) throw responsesError('responses.not_background', `'${id}' was not made with background: true`, { param: 'id' })
+        kept.background.cancel(id)
+        return standing(kept, id)
       }
     })
   ]

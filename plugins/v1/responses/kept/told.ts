@@ -5,11 +5,13 @@ import type { BackgroundResponses } from './background.js'
 import { unpacked } from './event-batch.js'
 import type { KeptResponses } from './kept-responses.js'
 import type { LiveEvents } from './live-events.js'
+import type { HeldResponse, Readers } from './readers.js'
 import { begun, eventsOf, lastEvent, replayed, type ReplayedEvent } from './replay.js'
 
 export interface Kept {
   readonly store: KeptResponses
   readonly background: BackgroundResponses
+  readonly readers: Readers
 }
 
 /**
@@ -20,12 +22,22 @@ export async function* told (
   kept: Kept, id: string, after: number, signal: AbortSignal
 ): AsyncGenerator<SseEvent, void, undefined> {
   const { store, background } = kept
-  const isTold = store.events(id, 0) !== undefined
-  const events = isTold ? toldBefore(kept, id, after, signal) : replayed(standing(kept, id), async () => {
-    await background.over(id, signal)
-    return standing(kept, id)
-  })
-  for await (const data of events) if (data.sequence_number > after) yield { event: data.type, data }
+  let release = (): void => {}
+  const whole = (): Json => {
+    const held = wholeOf(kept, id)
+    release = held.release
+    return held.response
+  }
+  try {
+    const isTold = store.events(id, 0) !== undefined
+    const events = isTold ? toldBefore(kept, id, after, whole, signal) : replayed(headOf(kept, id), async () => {
+      await background.over(id, signal)
+      return whole()
+    })
+    for await (const data of events) if (data.sequence_number > after) yield { event: data.type, data }
+  } finally {
+    release()
+  }
 }
 
 /**
@@ -42,17 +54,16 @@ export function assertFollows (kept: Kept, id: string, after: number): void {
 /** The number of the last event of a response that is over; null where that is not known. */
 function endOf (kept: Kept, id: string): number | null {
   if (kept.store.events(id, 0) !== undefined) return kept.store.eventsEnd(id)
+  if (headOf(kept, id).status === 'in_progress') return null
   const response = standing(kept, id)
-  if (response.status === 'in_progress') return null
   let count = begun(response).length
   for (const _ of eventsOf(response)) count++
   return count
 }
 
 async function* toldBefore (
-  kept: Kept, id: string, after: number, signal: AbortSignal
+  { store, background }: Kept, id: string, after: number, whole: () => Json, signal: AbortSignal
 ): AsyncGenerator<ReplayedEvent, void, undefined> {
-  const { store, background } = kept
   const live = background.events(id)
   let last = after
   for (;;) {
@@ -66,7 +77,7 @@ async function* toldBefore (
     if (live === null || live.isOver) break
     await live.changed(signal)
   }
-  const response = standing(kept, id)
+  const response = whole()
   // where the gateway was killed, a reader may have seen more than was written: what it gets is behind that all the same
   const end = store.eventsEnd(id) ?? last + 1
   if (end > last) yield lastEvent(response, end)
@@ -80,10 +91,27 @@ function eventsBehind (store: KeptResponses, id: string, live: LiveEvents | null
   return batch === undefined ? [] : unpacked(batch)
 }
 
-function standing ({ store, background }: Kept, id: string): Json {
+/** A response as it stands now, without its output. */
+export function headOf ({ store, background }: Kept, id: string): Json {
+  const response = store.head(id)
+  if (response?.object !== 'response') throw notFound(id)
+  return background.standing(response)
+}
+
+/** As `headOf`, whole. */
+export function standing ({ store, background }: Kept, id: string): Json {
   const response = store.get(id)
   if (response?.object !== 'response') throw notFound(id)
   return background.standing(response)
+}
+
+/** One that is over, for a reader. Throws `responses.busy`. */
+function wholeOf (kept: Kept, id: string): HeldResponse {
+  headOf(kept, id)
+  return kept.readers.hold(id, () => {
+    const { response, bytes } = kept.store.whole(id)!
+    return { response: kept.background.standing(response), bytes }
+  })
 }
 
 export function notFound (id: string): Error {

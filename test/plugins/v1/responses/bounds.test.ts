@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import OpenAI from 'openai'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import t, { type Test } from 'tap'
@@ -10,6 +12,7 @@ import { socketClient } from '../../../wire/socket-client.js'
 import { until, wireGateway, type WireGateway } from '../../../wire/wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
+const JSON_TYPE = { 'content-type': 'application/json' }
 const order = { model: 'agent', input: 'hi', background: true as const, stream: true as const }
 const said = (event: object): string => `data: ${JSON.stringify(event)}\n\n`
 const delta = (text: string): string => said({ type: 'response.output_text.delta', delta: text })
@@ -108,6 +111,39 @@ t.test('requests of connections that are as much as all of them may be are refus
   engine.take((request, response) => { request.resume().once('end', () => response.writeHead(200, SSE).end(completed)) })
   other.send(create(long, 'later'))
   t.match(await other.next('response.completed'), { stream_id: 'later' })
+})
+
+t.test('clients that ask for a kept response as a stream and never read share it, and are as many as may be', async t => {
+  const gateway = await speaking(t)
+  const text = 'x'.repeat(4 * 1024 * 1024)
+  const response = {
+    id: 'resp_0123456789abcdef01234567', object: 'response', status: 'completed',
+    output: [{ id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] }]
+  }
+  gateway.runtime.engine('agent').answer({ headers: JSON_TYPE, chunks: [JSON.stringify(response)] })
+  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'anything', maxRetries: 0 })
+  const { id } = await client.responses.create({ model: 'agent', input: 'hi' })
+  const { hostname, port } = new URL(gateway.baseUrl)
+  const sockets: Socket[] = []
+  const ask = async (): Promise<string> => {
+    const socket = connect(Number(port), hostname)
+    t.teardown(() => socket.destroy())
+    sockets.push(socket)
+    socket.write(`GET /v1/responses/${id}?stream=true HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)
+    let head = ''
+    while (!/output_text\.delta|responses\.busy/.test(head)) head += String((await once(socket, 'data'))[0])
+    socket.pause()
+    return head.slice(9, 12)
+  }
+  const statuses: string[] = []
+  for (let i = 0; i < 100; i++) statuses.push(await ask())
+  t.equal(statuses.filter(status => status === '200').length, 64, 'of 4 MiB each')
+  t.strictSame(new Set(statuses.slice(64)), new Set(['503']))
+  for (const socket of sockets) socket.destroy()
+  let status = ''
+  while (status !== '200') status = await ask()
+  const final = await client.responses.stream({ response_id: id }).finalResponse()
+  t.equal(final.output_text.length, text.length, 'one who reads gets all of it')
 })
 
 t.test('the events of a long response are in memory only up to a bound, however many there are', t => {
