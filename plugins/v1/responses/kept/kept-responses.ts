@@ -4,13 +4,10 @@ import { isUnguessable } from '../ids.js'
 import { responsesError } from '../errors.js'
 import { addBatches, batchFrom, endOf, EVENTS_FORM, type EventBatch } from './event-batch.js'
 import type { WholeResponse } from './readers.js'
+import { Threads, THREADS_FORM, type KeptLimits, type Place } from './threads.js'
 import { apart, isComplete, parsed, sizeOf, turnOf, written, type WrittenItem } from './written-items.js'
 
 const FORM = `
-CREATE TABLE threads (
-  thread INTEGER PRIMARY KEY AUTOINCREMENT, used INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, responses INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE INDEX threads_used ON threads (used);
 CREATE TABLE responses (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, previous TEXT, bytes INTEGER NOT NULL,
   thread INTEGER NOT NULL REFERENCES threads (thread) ON DELETE CASCADE,
@@ -32,17 +29,10 @@ const CHAIN = `WITH RECURSIVE chain (seq, previous, depth) AS (
     ON earlier.id = chain.previous AND earlier.seq < chain.seq
 ) SELECT seq, previous FROM chain ORDER BY depth`
 
-const DAY_MS = 86_400_000
 /** All of the gateway waits with a statement that waits for another program's lock. */
 const LOCK_WAIT_MS = 50
 /** Of items that are read at a time. */
 const MOST_ROWS = 128
-
-export interface KeptLimits {
-  readonly days: number
-  readonly responses: number
-  readonly bytes: number
-}
 
 export interface NewResponse {
   readonly id: string
@@ -59,9 +49,7 @@ export interface NewResponse {
   readonly events?: EventBatch | null
 }
 
-interface Row {
-  readonly seq: number
-  readonly thread: number
+interface Row extends Place {
   readonly bytes: number
   readonly response: string
 }
@@ -72,21 +60,18 @@ interface Row {
  */
 export class KeptResponses {
   readonly #file: SqlFile
-  readonly #limits: KeptLimits
-  /** Of all threads: to count them again with every response would take the longer the more there are. */
-  #total = { bytes: 0, responses: 0 }
+  readonly #threads: Threads
 
   private constructor (file: SqlFile, limits: KeptLimits) {
     this.#file = file
-    this.#limits = limits
-    this.#count()
+    this.#threads = new Threads(file, limits)
   }
 
   /** Rejects with `responses.store_failed`, and `responses.store_busy` while another program holds the file. */
   static async open (path: string, limits: KeptLimits): Promise<KeptResponses> {
     try {
       const pragmas = ['secure_delete = ON']
-      return new KeptResponses(await openSqlFile({ path, form: [FORM, EVENTS_FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas }), limits)
+      return new KeptResponses(await openSqlFile({ path, form: [THREADS_FORM + FORM, EVENTS_FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas }), limits)
     } catch (error) {
       if (isLocked(error)) throw busy(error)
       throw responsesError('responses.store_failed', `${path} cannot be opened: ${messageOf(error)}`, { cause: error })
@@ -106,19 +91,14 @@ export class KeptResponses {
       const items = [...written(input, 0), ...written(output, 1)]
       const bytes = sizeOf(text, items)
       const before = previous === null ? undefined : this.#row(previous)
-      const thread = before?.thread ??
-        this.#file.run('INSERT INTO threads (used, bytes, responses) VALUES (?, ?, 1)', [now, bytes]).rowid
-      if (before !== undefined) {
-        this.#file.run('UPDATE threads SET used = ?, bytes = bytes + ?, responses = responses + 1 WHERE thread = ?', [now, bytes, thread])
-      }
+      const thread = this.#threads.add(before?.thread ?? null, bytes, now)
       const { rowid } = this.#file.run(
         'INSERT INTO responses (id, previous, bytes, thread, is_open, response) VALUES (?, ?, ?, ?, ?, ?)',
         [id, previous, bytes, thread, isOpen ? 1 : 0, text]
       )
       this.#addItems(rowid, 0, items)
-      this.#add(bytes, 1)
-      if (events !== null) this.#grown({ seq: rowid, thread }, addBatches(this.#file, rowid, [events]))
-      this.#makeRoom(thread)
+      if (events !== null) this.#threads.grown({ seq: rowid, thread }, addBatches(this.#file, rowid, [events]))
+      this.#threads.makeRoom(thread)
       return true
     })
   }
@@ -141,7 +121,7 @@ export class KeptResponses {
       const text = JSON.stringify(said)
       const more = Buffer.byteLength(text) - Buffer.byteLength(row.response)
       this.#file.run('UPDATE responses SET response = ? WHERE seq = ?', [text, row.seq])
-      this.#grown(row, more)
+      this.#threads.grown(row, more)
     })
   }
 
@@ -163,7 +143,7 @@ export class KeptResponses {
       if (row === undefined || found === undefined) return false
       const bytes = Buffer.byteLength(found.item)
       this.#file.run('DELETE FROM items WHERE response = ? AND place = ?', [row.seq, found.place])
-      this.#grown(row, -bytes)
+      this.#threads.grown(row, -bytes)
       return true
     })
   }
@@ -173,8 +153,8 @@ export class KeptResponses {
     this.#change(() => {
       const row = this.#row(id)
       if (row === undefined) return
-      this.#grown(row, addBatches(this.#file, row.seq, [batch]))
-      this.#makeRoom(row.thread)
+      this.#threads.grown(row, addBatches(this.#file, row.seq, [batch]))
+      this.#threads.makeRoom(row.thread)
     })
   }
 
@@ -201,14 +181,12 @@ export class KeptResponses {
       const items = written(output, 1)
       const more = sizeOf(text, items) - Buffer.byteLength(row.response) + addBatches(this.#file, row.seq, events)
       this.#addItems(row.seq, next, items)
-      this.#file.run('UPDATE responses SET is_open = 0, response = ?, bytes = bytes + ? WHERE seq = ?', [text, more, row.seq])
-      this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [more, row.thread])
-      this.#add(more, 0)
+      this.#file.run('UPDATE responses SET is_open = 0, response = ? WHERE seq = ?', [text, row.seq])
+      this.#threads.grown(row, more)
       const { conversation } = response
       if (!isObject(conversation) || typeof conversation.id !== 'string' || !isComplete(response)) return
       const input = this.#file.all<{ item: string }>('SELECT item FROM items WHERE response = ? AND is_output = 0 ORDER BY place', [row.seq])
-      const { used } = this.#file.get<{ used: number }>('SELECT used FROM threads WHERE thread = ?', [row.thread])!
-      this.#append(conversation.id, turnOf(input.map(({ item }) => parsed(item)), response), used)
+      this.#append(conversation.id, turnOf(input.map(({ item }) => parsed(item)), response), this.#threads.used(row.thread))
     })
   }
 
@@ -242,9 +220,7 @@ export class KeptResponses {
       const row = this.#row(id)
       if (row === undefined) return false
       this.#file.run('DELETE FROM responses WHERE seq = ?', [row.seq])
-      this.#file.run('UPDATE threads SET bytes = bytes - ?, responses = responses - 1 WHERE thread = ?', [row.bytes, row.thread])
-      this.#file.run('DELETE FROM threads WHERE thread = ? AND responses = 0', [row.thread])
-      this.#add(-row.bytes, -1)
+      this.#threads.shrunk(row.thread, row.bytes)
       return true
     })
   }
@@ -291,31 +267,12 @@ export class KeptResponses {
 
   /** Whether a request of so many bytes may go on from a response. Throws `responses.too_long`. */
   assertRoom (id: string, bytes: number): void {
-    const thread = this.#file.get<{ bytes: number, responses: number }>(
-      'SELECT threads.bytes, threads.responses FROM threads JOIN responses USING (thread) WHERE id = ?', [id]
-    )
-    const { bytes: most, responses } = this.#limits
-    if (thread === undefined || (thread.bytes + bytes < most / 2 && thread.responses < responses)) return
-    throw responsesError('responses.too_long', `the conversation of '${id}' has ${thread.responses} responses and ${thread.bytes} bytes; ` +
-      'start a new one, or raise max_mb and max_responses of [plugins.config.v1-responses]')
+    this.#threads.assertRoom(id, bytes)
   }
 
   /** @param now epoch milliseconds */
   dropOld (now: number): void {
-    this.#file.run('DELETE FROM threads WHERE used < ?', [now - this.#limits.days * DAY_MS])
-    this.#count()
-  }
-
-  /** Never takes the thread that was written just now. */
-  #makeRoom (thread: number): void {
-    while (this.#total.bytes > this.#limits.bytes || this.#total.responses > this.#limits.responses) {
-      const oldest = this.#file.get<{ thread: number, bytes: number, responses: number }>(
-        'SELECT thread, bytes, responses FROM threads WHERE thread <> ? ORDER BY used, thread LIMIT 1', [thread]
-      )
-      if (oldest === undefined) return
-      this.#file.run('DELETE FROM threads WHERE thread = ?', [oldest.thread])
-      this.#add(-oldest.bytes, -oldest.responses)
-    }
+    this.#threads.dropOld(now)
   }
 
   /** One transaction; the total is told again where it does not come about. Throws `responses.store_failed`. */
@@ -324,19 +281,9 @@ export class KeptResponses {
       return this.#file.transaction(work)
     } catch (error) {
       if (isLocked(error)) throw busy(error)
-      this.#count()
+      this.#threads.count()
       throw responsesError('responses.store_failed', `what is kept cannot be changed: ${messageOf(error)}`, { cause: error })
     }
-  }
-
-  #add (bytes: number, responses: number): void {
-    this.#total = { bytes: this.#total.bytes + bytes, responses: this.#total.responses + responses }
-  }
-
-  #count (): void {
-    this.#total = this.#file.get<{ bytes: number, responses: number }>(
-      'SELECT COALESCE(SUM(bytes), 0) AS bytes, COALESCE(SUM(responses), 0) AS responses FROM threads'
-    )!
   }
 
   #append (conversation: string, items: readonly WrittenItem[], now: number): boolean {
@@ -344,16 +291,10 @@ export class KeptResponses {
     if (row === undefined) return false
     const { next } = this.#file.get<{ next: number }>('SELECT COALESCE(MAX(place) + 1, 0) AS next FROM items WHERE response = ?', [row.seq])!
     this.#addItems(row.seq, next, items)
-    this.#file.run('UPDATE threads SET used = MAX(used, ?) WHERE thread = ?', [now, row.thread])
-    this.#grown(row, sizeOf('', items))
-    this.#makeRoom(row.thread)
+    this.#threads.use(row.thread, now)
+    this.#threads.grown(row, sizeOf('', items))
+    this.#threads.makeRoom(row.thread)
     return true
-  }
-
-  #grown ({ seq, thread }: Pick<Row, 'seq' | 'thread'>, bytes: number): void {
-    this.#file.run('UPDATE responses SET bytes = bytes + ? WHERE seq = ?', [bytes, seq])
-    this.#file.run('UPDATE threads SET bytes = bytes + ? WHERE thread = ?', [bytes, thread])
-    this.#add(bytes, 0)
   }
 
   #addItems (response: number, from: number, items: readonly WrittenItem[]): void {
