@@ -69,6 +69,44 @@ t.test('the port of Ollama is another door to the same house', async t => {
     await until(() => engine.active === 0, 'nothing is worked at for those who left')
   })
 
+  t.test('a reader that stays and does not read holds up its engine, and gets every line when it reads', async t => {
+    const engine = gateway.runtime.engine('agent')
+    const COUNT = 1_000
+    const piece = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(64 * 1024) } }] })}\n\n`
+    let sent = 0
+    engine.take((asked, response) => {
+      asked.resume()
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const write = (): void => {
+        while (sent < COUNT) {
+          sent++
+          if (!response.write(piece)) return void response.once('drain', write)
+        }
+        response.end('data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+      }
+      write()
+    })
+    const reader = request({ host: '127.0.0.1', port, path: '/api/chat', method: 'POST' }).end(chat.body)
+    const [answer] = await once(reader, 'response') as [IncomingMessage]
+    answer.pause()
+    let [last, still] = [0, 0]
+    await until(() => {
+      still = sent === last && sent > 0 ? still + 1 : 0
+      last = sent
+      return still > 50
+    }, 'the engine is made to wait')
+    t.ok(sent < COUNT / 2, `${sent} of ${COUNT} pieces were taken from it`)
+    let [lines, tail] = [0, '']
+    for await (const chunk of answer) {
+      const text = String(chunk)
+      lines += text.split('\n').length - 1
+      tail = (tail + text).slice(-1000)
+    }
+    t.ok(lines > COUNT, `${lines} lines`)
+    t.match(tail, '"done":true')
+    engine.take(null)
+  })
+
   t.test('it closes with the gateway', async t => {
     await gateway.gateway.stop()
     const socket = connect(port, '127.0.0.1')
