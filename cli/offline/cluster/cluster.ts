@@ -31,7 +31,8 @@ async function ownNamespace (settings: ClusterSettings, env: NodeJS.ProcessEnv):
 /** Asks the cluster of a home; null where neither svc.toml nor a slot names one. */
 export async function clusterFacts (cli: Cli, parts: ConfigParts, paths: Paths): Promise<ClusterSurvey | null> {
   const settings = settingsIn(parts)
-  const slots = [...parts.slots.values()].flatMap(({ value }) => value?.runtime === 'kubernetes' ? [value] : [])
+  const slots = [...parts.slots].flatMap(([name, { value }]) => value?.runtime === 'kubernetes'
+    ? [{ name, device: value.device ?? null, options: value.runtime_options }] : [])
   const { readPlaces, placeLine } = await import('../../../plugins/runtimes/kubernetes/former/pod-places.js')
   const places = await readPlaces(join(paths.state, 'plugin-state', 'kubernetes'))
   if (!isConfigured(settings) && slots.length === 0) {
@@ -39,6 +40,5 @@ export async function clusterFacts (cli: Cli, parts: ConfigParts, paths: Paths):
       : { place: 'no cluster is named any more', namespace: '', version: null, problems: [], doubts: places.map(placeLine), gpus: null }
   }
   const { surveyCluster } = await import('../../../plugins/runtimes/kubernetes/survey/survey.js')
-  const devices = slots.flatMap(({ device }) => device ?? [])
-  return await surveyCluster({ settings, devices, places, env: cli.env, clock: createSystemClock() })
+  return await surveyCluster({ settings, slots, places, env: cli.env, clock: createSystemClock() })
 }

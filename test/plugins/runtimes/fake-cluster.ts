@@ -34,6 +34,8 @@ export interface FakeCluster {
   readonly url: string
   readonly pods: Map<string, FakePod>
   readonly requests: ApiRequest[]
+  /** By path: what is answered to every request for it. */
+  readonly answers: Map<string, object>
   /** Lists of pods, and watches, so far. */
   readonly lists: () => number
   readonly watches: () => number
@@ -89,6 +91,7 @@ export async function fakeCluster (folder: string, user: object = { token: 'secr
     url: '',
     pods,
     requests,
+    answers: new Map([['/version', { gitVersion: 'v1.37.0', major: '1', minor: '37' }]]),
     lists: () => lists,
     watches: () => watches,
     judge: () => undefined,
@@ -171,7 +174,8 @@ export async function fakeCluster (folder: string, user: object = { token: 'secr
     if (typeof verdict === 'object') return refuse(response, verdict.status, verdict.message)
     const body = text === '' ? {} : JSON.parse(text) as object
     if (verdict === 'lost-after') response.end = (() => request.socket.destroy()) as never
-    if (pathname === '/version') return void response.end(JSON.stringify({ gitVersion: 'v1.37.0', major: '1', minor: '37' }))
+    const fixed = self.answers.get(pathname)
+    if (fixed !== undefined) return void response.end(JSON.stringify(fixed))
     const [, , kind, name, log] = PODS.exec(pathname) ?? []
     if (kind === undefined) return refuse(response, 404, 'the server could not find the requested resource')
     if (kind === 'events') return void response.end(JSON.stringify({ metadata: {}, items: [] }))

@@ -238,7 +238,7 @@ t.test('a connection that others may read is said in the log and by the survey, 
   const { log } = await drive(t, cluster)
   t.match(log.lines, [/^warn http:.* is not encrypted/])
   const { kubernetes: settings } = clusterSettings.schema.parse({ kubernetes: { kubeconfig: cluster.kubeconfig } })
-  const survey = await surveyCluster({ settings, devices: [], places: [], env: process.env, clock: realClock })
+  const survey = await surveyCluster({ settings, slots: [], places: [], env: process.env, clock: realClock })
   t.notMatch(JSON.stringify([log.lines, survey]), /very-secret/)
 })
 

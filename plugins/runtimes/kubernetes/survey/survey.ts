@@ -3,7 +3,7 @@ import { ClusterApi } from '../api/cluster-api.js'
 import { accessDoubts, clusterAccess } from '../api/kubeconfig.js'
 import { listPages } from '../api/watched-list.js'
 import { isSamePlace, placeLine, type PodPlace } from '../former/pod-places.js'
-import type { ClusterSettings } from '../settings.js'
+import { podSettings, slotOptionsSchema, type ClusterSettings, type PodSettings } from '../settings.js'
 import { neededRights, rightName } from './rights.js'
 
 /** A cluster, as an account of it sees it. */
@@ -21,10 +21,17 @@ export interface ClusterSurvey {
   readonly gpus: Readonly<Record<string, number>> | null
 }
 
+export interface SurveyedSlot {
+  readonly name: string
+  readonly device: string | null
+  /** Its `runtime_options`. */
+  readonly options: unknown
+}
+
 export interface SurveyInput {
   readonly settings: ClusterSettings
-  /** Devices of the slots that run there. */
-  readonly devices: readonly string[]
+  /** Those that run there. */
+  readonly slots: readonly SurveyedSlot[]
   /** Where pods of this home may be, the one in use among them. */
   readonly places: readonly PodPlace[]
   readonly env: NodeJS.ProcessEnv
@@ -39,10 +46,12 @@ interface Claim { readonly status?: { readonly phase?: string, readonly accessMo
 const LEAST_MINOR = 30
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const GPU = /\/gpu$/
+/** Of a device plugin: what every node has is called without a domain. */
+const EXTENDED = /\//
 const DEVICE_RESOURCES: Readonly<Record<string, string>> = { 'gpu-cuda': 'nvidia.com/gpu', 'gpu-rocm': 'amd.com/gpu' }
 
 /** Asks the cluster whether slots can run there. Changes nothing, and rejects for nothing that it finds. */
-export async function surveyCluster ({ settings, devices, places, env, clock }: SurveyInput): Promise<ClusterSurvey> {
+export async function surveyCluster ({ settings, slots, places, env, clock }: SurveyInput): Promise<ClusterSurvey> {
   const nothing = { version: null, doubts: [], gpus: null }
   let api: ClusterApi
   try {
@@ -57,10 +66,11 @@ export async function surveyCluster ({ settings, devices, places, env, clock }: 
     const missing = await missingRights(api, settings)
     const problems = missing.length === 0 ? [] : [`the account may not ${missing.join(', ')} in namespace '${namespace}'`]
     const doubts = Number.parseInt(version.minor, 10) < LEAST_MINOR ? [`Kubernetes ${version.gitVersion} is older than 1.${LEAST_MINOR}, with which nothing was tried`] : []
-    if (settings.model_storage === 'claim') problems.push(...await claimProblems(api, settings.model_claim))
-    const gpus = await nodeGpus(api)
+    for (const [claim, use] of claimsOf(settings, slots)) problems.push(...await claimProblems(api, claim, use))
+    const devices = await nodeDevices(api)
     const former = places.filter(each => !isSamePlace(each, api.access))
-    doubts.push(...gpuDoubts(devices, gpus), ...accessDoubts(api.access), ...former.map(placeLine))
+    doubts.push(...deviceDoubts(settings, slots, devices), ...accessDoubts(api.access), ...former.map(placeLine))
+    const gpus = devices === null ? null : Object.fromEntries(Object.entries(devices).filter(([name]) => GPU.test(name)))
     return { place, namespace, version: version.gitVersion, problems, doubts, gpus }
   } catch (error) {
     return { ...nothing, place, namespace, problems: [messageOf(error)] }
@@ -86,23 +96,41 @@ async function missingRights (api: ClusterApi, settings: ClusterSettings): Promi
   return asked.filter((_, i) => !answers[i]).map(({ right, verb }) => `${verb} ${rightName(right)} (${right.use})`)
 }
 
-async function claimProblems (api: ClusterApi, name: string): Promise<readonly string[]> {
-  if (name === '') return ['model_storage is claim and model_claim names none']
+/** What a slot's pod is made by; null for options that do not fit, which are told elsewhere. */
+function optionsOf (settings: ClusterSettings, { options }: SurveyedSlot): PodSettings | null {
+  const own = slotOptionsSchema.safeParse(options ?? {})
+  return own.success ? podSettings(settings, own.data) : null
+}
+
+/** Claims with models, and what names them. Pure. */
+function claimsOf (settings: ClusterSettings, slots: readonly SurveyedSlot[]): ReadonlyMap<string, string> {
+  const claims = new Map<string, string>()
+  if (settings.model_storage === 'claim') claims.set(settings.model_claim, 'model_claim')
+  for (const slot of slots) {
+    const own = optionsOf(settings, slot)
+    if (own?.model_storage === 'claim' && !claims.has(own.model_claim)) claims.set(own.model_claim, `model_claim of slot '${slot.name}'`)
+  }
+  return claims
+}
+
+async function claimProblems (api: ClusterApi, name: string, use: string): Promise<readonly string[]> {
+  if (name === '') return [`model_storage is claim and ${use} names none`]
   try {
     const claim = await api.find<Claim>({ path: api.path('persistentvolumeclaims', name) })
-    return claim === null ? [`there is no claim '${name}' in namespace '${api.namespace}' (model_claim)`] : []
+    return claim === null ? [`there is no claim '${name}' in namespace '${api.namespace}' (${use})`] : []
   } catch (error) {
     // that it may not be looked at is told with the rights
     return isSvcError(error) && error.code === 'kubernetes.forbidden' ? [] : [messageOf(error)]
   }
 }
 
-async function nodeGpus (api: ClusterApi): Promise<ClusterSurvey['gpus']> {
+/** Of all nodes together, by resource; null where the account may not see nodes. */
+async function nodeDevices (api: ClusterApi): Promise<Readonly<Record<string, number>> | null> {
   try {
     const sums: Record<string, number> = {}
     for await (const { items } of listPages<Node>(api, '/api/v1/nodes')) {
       for (const { status } of items) {
-        const own = Object.entries(status?.allocatable ?? {}).filter(([name]) => GPU.test(name))
+        const own = Object.entries(status?.allocatable ?? {}).filter(([name]) => EXTENDED.test(name))
         for (const [name, count] of own) sums[name] = (sums[name] ?? 0) + Number(count)
       }
     }
@@ -113,10 +141,17 @@ async function nodeGpus (api: ClusterApi): Promise<ClusterSurvey['gpus']> {
   }
 }
 
-function gpuDoubts (devices: readonly string[], gpus: ClusterSurvey['gpus']): readonly string[] {
-  if (gpus === null) return []
-  return [...new Set(devices)].flatMap(device => {
-    const resource = DEVICE_RESOURCES[device]
-    return resource === undefined || (gpus[resource] ?? 0) > 0 ? [] : [`no node has ${resource}, which slots on ${device} ask for; install its device plugin`]
-  })
+function deviceDoubts (
+  settings: ClusterSettings, slots: readonly SurveyedSlot[], devices: Readonly<Record<string, number>> | null
+): readonly string[] {
+  if (devices === null) return []
+  const wanted = new Map<string, string>()
+  for (const slot of slots) {
+    const resources = optionsOf(settings, slot)?.resources
+    const usual = DEVICE_RESOURCES[slot.device ?? '']
+    const named = Object.keys({ ...resources?.requests, ...resources?.limits }).filter(name => EXTENDED.test(name))
+    for (const name of resources === undefined ? [usual ?? []].flat() : named) if (!wanted.has(name)) wanted.set(name, slot.name)
+  }
+  return [...wanted].flatMap(([resource, slot]) => (devices[resource] ?? 0) > 0 ? []
+    : [`no node has ${resource}, which slot '${slot}' asks for; install its device plugin`])
 }
