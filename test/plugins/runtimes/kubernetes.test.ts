@@ -1,7 +1,7 @@
 import t from 'tap'
 import { LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineSpec } from '../../../kernel/contract/index.js'
 import { tinyContainer } from '../../../kernel/testing/index.js'
-import { nextStep } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
+import { isOutOfTime, nextStep } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
 import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
 import { startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
 import { stamped } from '../../../plugins/runtimes/kubernetes/pod/pod-logs.js'
@@ -90,7 +90,9 @@ t.test('how far a start is can be read from the pod', async t => {
     [{ phase: 'Failed', containerStatuses: [{ name: 'engine', state: { terminated: { exitCode: 3, reason: 'Error' } } }] }, { kind: 'runs' }],
     [waiting('ErrImagePull', 'dial tcp: connection refused'), { error: { code: 'kubernetes.image_pull' } }],
     [waiting('ErrImagePull', 'manifest unknown'), { error: { code: 'kubernetes.image_absent' } }],
-    [waiting('CreateContainerConfigError', 'secret "absent" not found'), { error: { code: 'kubernetes.object_missing' } }],
+    [waiting('CreateContainerConfigError', 'secret "absent" not found'), { error: { code: 'kubernetes.object_missing', message: /"absent" not found; make it/ } }],
+    [waiting('CreateContainerConfigError', 'failed to create subPath directory for volumeMount "models-0" of container "engine"'),
+      { error: { code: 'kubernetes.volume', message: /; see that model_claim has the folder/ } }],
     [waiting('ContainerCreating'), { kind: 'waits', forCapacity: false }],
     [{ phase: 'Failed', reason: 'UnexpectedAdmissionError' }, { error: { code: 'kubernetes.evicted' } }],
     [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }] },
@@ -107,6 +109,7 @@ t.test('times of log lines compare as text, whatever their fraction', async t =>
 
 t.test('a certificate that is not valid yet, or no longer, leads to the clock', async t => {
   for (const code of ['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED']) t.match(nextStep(code), /the clock of this machine/)
+  t.strictSame(['CERT_NOT_YET_VALID', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'].map(isOutOfTime), [true, false], 'that heals by itself')
   t.match(nextStep('UNABLE_TO_VERIFY_LEAF_SIGNATURE'), /certificate-authority/)
 })
 

@@ -171,7 +171,7 @@ export class ClusterApi {
     const code = (error as { readonly code?: string }).code ?? ''
     if (/^(?:UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|CERT_|ERR_TLS_CERT)/.test(code)) {
       return kubernetesError('kubernetes.untrusted',
-        `the certificate of ${server} cannot be verified (${code}); ${nextStep(code)}`, { cause: error })
+        `the certificate of ${server} cannot be verified (${code}); ${nextStep(code)}`, { cause: error, heals: isOutOfTime(code) })
     }
     if (/^(?:ERR_SSL|ERR_OSSL)/.test(code) && /alert/i.test(messageOf(error))) {
       return kubernetesError('kubernetes.unauthorized', `${server} does not accept the certificate of the kubeconfig (${code})`, { cause: error })
@@ -226,9 +226,14 @@ async function readText (body: AsyncIterable<Buffer>, most: number): Promise<str
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/** A clock that is set right, or a renewed certificate, mends it without anything being changed here. Pure. */
+export function isOutOfTime (code: string): boolean {
+  return code === 'CERT_NOT_YET_VALID' || code === 'CERT_HAS_EXPIRED'
+}
+
 /** Pure. */
 export function nextStep (code: string): string {
-  return code === 'CERT_NOT_YET_VALID' || code === 'CERT_HAS_EXPIRED'
+  return isOutOfTime(code)
     ? 'set the clock of this machine right, or renew the certificate if it is over'
     : 'check certificate-authority and tls-server-name in the kubeconfig'
 }

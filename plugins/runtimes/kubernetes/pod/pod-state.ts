@@ -112,7 +112,8 @@ function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string
       // the back-off alone names no cause; the try before it did
       return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', said)
     case 'CreateContainerConfigError':
-      return fails('kubernetes.object_missing', said)
+      if (/subPath/i.test(message)) return fails('kubernetes.volume', `${said}; see that model_claim has the folder of the model below model_root`)
+      return fails('kubernetes.object_missing', `${said}; make it in the namespace of the pods: they name none by themselves, so something in the cluster adds it`)
     case 'CreateContainerError':
     case 'RunContainerError':
       return fails('kubernetes.not_runnable', said)
