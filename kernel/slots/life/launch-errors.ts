@@ -5,7 +5,7 @@ import { HealthRefused } from './watch/health.js'
 
 /** The code of a program that was killed: only the system does that to an engine that loads. */
 const KILLED = 137
-const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another slot, or take a smaller model or context_size'
+const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another slot, raise its limit where it has one, or take a smaller model or context_size'
 
 /** A step took longer than its budget. */
 export function overspent (slot: string, doing: string, ms: number): SvcError {
