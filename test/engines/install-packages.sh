@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|mdns|systemd|kubernetes|all ...]     (default: all)
+# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|mdns|systemd|clock|kubernetes|all ...]     (default: all)
 #
 # Installs from Debian's packages what a group needs and this machine lacks, starting no service.
 #   docker    docker.io iptables debootstrap
@@ -10,6 +10,7 @@
 #   browser   chromium
 #   mdns      avahi-daemon avahi-utils iproute2
 #   systemd   systemd dbus polkitd
+#   clock     libfaketime
 #   kubernetes
 #             containerd runc containernetworking-plugins iptables busybox-static openssl curl bc zstd
 # With everything there already it does not touch apt.
@@ -24,6 +25,7 @@ declare -A packages=(
   [browser]=chromium
   [mdns]='avahi-daemon avahi-utils iproute2'
   [systemd]='systemd dbus polkitd'
+  [clock]=libfaketime
   [kubernetes]='containerd runc containernetworking-plugins iptables busybox-static openssl curl bc zstd'
 )
 

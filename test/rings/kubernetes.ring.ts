@@ -7,8 +7,12 @@ import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { run } from '../cli/support.js'
 import { api, chat, readStream } from '../e2e/live-gateway.js'
 import { eventually, realClock, recordingLogger } from '../kernel/runtime/support.js'
+import { sideBySide } from './kubernetes/beside.js'
+import { disagree } from './kubernetes/clocks.js'
 import { changesHands } from './kubernetes/credentials.js'
 import { breaks } from './kubernetes/faults.js'
+import { serveMany } from './kubernetes/fleet.js'
+import { freezes } from './kubernetes/frozen.js'
 import { reaches } from './kubernetes/reach.js'
 import { replicates } from './kubernetes/replicas.js'
 import { grows } from './kubernetes/scale.js'
@@ -39,13 +43,17 @@ t.test('a real cluster', async t => {
     await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', 'svc.local/engine', '--ignore-not-found', '--grace-period=1')
   }
   await row('a slot in the cluster, behind the real gateway', false, serves)
+  await row('local and cluster slots live in one gateway, and svc doctor says what the cluster lacks', false, sideBySide)
   await row('a slot with several engines has a pod for each', false, replicates)
+  await row('an engine that hangs in its pod is replaced, and requests go to the other one', true, freezes)
   await row('each way of a pod not to come up is a code of its own, with the next step', false, fails)
   await row('engines are reached by their pod, by a port of the node, and forwarded', false, reaches)
   await row('models come from a claim and from downloads, images from registries that want a login', true, stores)
   await row('credentials and rights change while slots run', false, changesHands)
   await row('what runs engines breaks while they run', true, breaks)
+  await row('the clocks of gateway and cluster differ', true, disagree)
   await row('many nodes, slots and pods', true, grows)
+  await row('many replicas of slots behind the real gateway', true, serveMany)
   await row('a stream goes on while the API server is away, and ends of engines are told afterwards', true, survives)
 })
 

@@ -125,10 +125,15 @@ async function engines (here: Cluster): Promise<string[]> {
   return (await podsOf(here)).filter(name => !name.endsWith('/bystander'))
 }
 
-interface Way { readonly port: number, readonly cut: () => void, readonly cuts: () => number, readonly opened: () => number }
+export interface Way {
+  readonly port: number
+  readonly cut: () => void
+  readonly cuts: () => number
+  readonly opened: () => number
+}
 
 /** Another door to a port of this host, whose connections can be broken. */
-async function cuttable (t: Test, to: number): Promise<Way> {
+export async function cuttable (t: Test, to: number): Promise<Way> {
   const open = new Set<Socket>()
   let [cuts, opened] = [0, 0]
   const server = createServer(socket => {

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { bigramGguf } from '../../../plugins/services/demo/bigram-gguf.js'
 import { api, chat, liveHome, startLive, writeHome, type LiveGateway } from '../../e2e/live-gateway.js'
@@ -17,7 +18,7 @@ export type Refused = { readonly error: { readonly message: string, readonly det
 
 export interface Home {
   readonly home: string
-  readonly start: () => Promise<LiveGateway>
+  readonly start: (env?: Readonly<Record<string, string>>) => Promise<LiveGateway>
 }
 
 /** Slots with llama-server on the CPU, reached by the address of the pod. */
@@ -32,7 +33,7 @@ export async function clusterHome (t: Test, { kubeconfig }: Pick<Cluster, 'kubec
     'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${models}/demo.gguf"\n[models.endless]\npath = "${models}/endless.gguf"\n`,
     ...Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text]))
   })
-  return { home, start: () => startLive(t, home) }
+  return { home, start: env => startLive(t, home, env) }
 }
 
 export function slotFile ({ model = 'demo', image = LLAMA, extra = '', options = '' } = {}): string {
@@ -98,6 +99,23 @@ export function programOf (folder: string, name: string): ClusterProcess {
       writeFileSync(file, String(child.pid))
     }
   }
+}
+
+/** The pod whose engine listens on a port, with its kind. */
+export async function podAt ({ kubectl }: Pick<Cluster, 'kubectl'>, port: number): Promise<string> {
+  const template = 'jsonpath={range .items[*]}pod/{.metadata.name} {.spec.containers[0].ports[0].containerPort}{"\\n"}{end}'
+  const ports = await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', 'svc.local/engine', '-o', template)
+  return ports.split('\n').map(line => line.split(' ')).find(([, own]) => Number(own) === port)![0]!
+}
+
+/**
+ * The process of an engine, on this machine.
+ * @param pod with its kind, as `podsOf` gives it
+ */
+export async function engineProcess ({ folder, kubectl }: Cluster, pod: string): Promise<number> {
+  const id = (await kubectl('-n', NAMESPACE, 'get', pod, '-o', 'jsonpath={.status.containerStatuses[0].containerID}')).replace(/^.*\/\//, '')
+  const { stdout } = await promisify(execFile)('ctr', ['-a', join(folder!, 'run/cd.sock'), '-n', 'k8s.io', 'tasks', 'ls'])
+  return Number(stdout.split('\n').find(line => line.startsWith(id))!.split(/\s+/)[1])
 }
 
 /** Objects as JSON, applied as they are. */

@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { api, chat, type LiveGateway } from '../../e2e/live-gateway.js'
+import { eventually } from '../../kernel/runtime/support.js'
+import type { Cluster } from '../support/cluster.js'
+import { cuttable } from './faults.js'
+import { clusterHome, NAMESPACE, podAt, podsOf, slotFile } from './slots.js'
+
+const isFull = process.env.SVC_TEST_KUBERNETES_SCALE === 'full'
+const SIZE = isFull ? { slots: 100, replicas: 20, cuts: 60 } : { slots: 6, replicas: 5, cuts: 3 }
+const ALL = SIZE.slots * SIZE.replicas
+/** Of the pods that kwok plays. */
+const PODS = '10.245.0.0/16'
+const execute = promisify(execFile)
+
+interface Replica { readonly index: number, readonly state: string, readonly since: number, readonly port: number }
+interface Row { readonly replicas_ready: number, readonly replicas: readonly Replica[] }
+
+/** Slots of the real gateway with many replicas on nodes that kwok plays; one engine of this machine answers for all. */
+export async function serveMany (t: Test, here: Cluster): Promise<void> {
+  await answersForPods(t)
+  const way = await cuttable(t, 16_443)
+  const kubeconfig = join(t.testdir(), 'kubeconfig')
+  await writeFile(kubeconfig, (await readFile(here.kubeconfig, 'utf8')).replace(/127\.0\.0\.1:16443/, `127.0.0.1:${way.port}`))
+  const options = 'node_selector = { ring = "many" }\ntolerations = [{ key = "kwok.x-k8s.io/node" }]\n'
+  const many = `replicas = ${SIZE.replicas}\nmin_replicas = ${SIZE.replicas}\n${slotFile({ image: 'engine:1', options })}`
+  const names = Array.from({ length: SIZE.slots }, (_, i) => `many-${i}`)
+  const { home, start } = await clusterHome(t, { kubeconfig }, Object.fromEntries(names.map(name => [name, many])))
+  await appendFile(join(home, 'etc/svc/svc.toml'), 'port_range_start = 20000\nport_range_end = 24999\n')
+  let gateway = await start()
+  const idle = await usage(gateway)
+  await told(t, gateway, `${names.length} slots loaded, ${ALL} engines`, ALL, async () => {
+    const loads = await Promise.all(names.map(name => api(gateway, 'POST', `/api/slots/${name}/load`, {})))
+    t.strictSame(loads.filter(({ status }) => status !== 200), [])
+  })
+  t.equal(await ready(gateway), ALL)
+  t.equal((await podsOf(here)).length, ALL)
+  t.comment(`resident ${idle.mib} MiB before, ${(await usage(gateway)).mib} MiB after`)
+
+  await told(t, gateway, 'a list of them, with their replicas', 1, () => api(gateway, 'GET', '/api/slots'))
+  await told(t, gateway, 'a request to each slot', names.length, async () => {
+    const answers = await Promise.all(names.map(model => chat(gateway.url, { model, max_tokens: 5 })))
+    t.ok(answers.every(({ status }) => status === 200))
+  })
+  await told(t, gateway, `${ALL} changes, and the end of one, which is told behind them`, ALL, async () => {
+    await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', 'svc.local/engine', 'ring=changed', '--overwrite')
+    await loses(here, gateway, 'many-0')
+  })
+  await eventually('it comes back', async () => await ready(gateway) === ALL)
+
+  const timer = setInterval(way.cut, 1000)
+  t.teardown(() => clearInterval(timer))
+  const done = way.cuts() + SIZE.cuts
+  let ends = 0
+  await told(t, gateway, `the watch cut every second for ${SIZE.cuts} s`, SIZE.cuts, async () => {
+    for (; way.cuts() < done; ends++) await loses(here, gateway, `many-${ends % names.length}`)
+  })
+  clearInterval(timer)
+  t.comment(`${ends} ends, each told; ${way.opened()} connections`)
+  await eventually('all come back', async () => await ready(gateway) === ALL)
+  t.equal((await podsOf(here)).length, ALL, 'and there are no others')
+
+  const before = await podsOf(here)
+  await gateway.kill('SIGKILL')
+  gateway = await start()
+  await eventually('all are adopted', async () => await ready(gateway) === ALL)
+  t.comment(`adopted: ${(await usage(gateway)).cpuMs} ms of the processor from the start on, ${(await usage(gateway)).mib} MiB`)
+  t.strictSame((await podsOf(here)).toSorted(), before.toSorted(), 'by the next gateway')
+  await told(t, gateway, 'unloaded', ALL, async () => {
+    const unloads = Promise.all(names.map(name => api(gateway, 'POST', `/api/slots/${name}/unload`, { force: true })))
+    await endAsked(here)
+    t.ok((await unloads).every(({ status }) => status === 200))
+  })
+  t.strictSame(await podsOf(here), [])
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+/** Every port of every pod that kwok plays leads to one engine here. */
+async function answersForPods (t: Test): Promise<void> {
+  const answer = JSON.stringify({ object: 'chat.completion', choices: [{ index: 0, message: { role: 'assistant', content: 'here' }, finish_reason: 'stop' }] })
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.setHeader('content-type', 'application/json').end(request.url === '/health' ? '{"status":"ok"}' : answer))
+  })
+  server.listen(0, '0.0.0.0')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const redirect = (what: string): string[] => ['-t', 'nat', what, 'OUTPUT', '-d', PODS, '-p', 'tcp', '-j', 'REDIRECT', '--to-ports', String((server.address() as AddressInfo).port)]
+  await execute('ip', ['route', 'replace', 'local', PODS, 'dev', 'lo'])
+  t.teardown(() => execute('ip', ['route', 'del', 'local', PODS, 'dev', 'lo']))
+  await execute('iptables', redirect('-I'))
+  t.teardown(() => execute('iptables', redirect('-D')))
+}
+
+/** kwok ends no pod whose deadline has come: once all are asked to end, they are taken away in its place. */
+async function endAsked ({ kubectl }: Cluster): Promise<void> {
+  const deadlines = 'jsonpath={.items[*].spec.activeDeadlineSeconds}'
+  await eventually('all are asked to end', async () =>
+    (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', 'svc.local/engine', '-o', deadlines)).split(' ').length === ALL)
+  await kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', 'svc.local/engine', '--wait=false', '--grace-period=0', '--force')
+}
+
+async function ready (gateway: LiveGateway): Promise<number> {
+  const rows = (await api(gateway, 'GET', '/api/slots')).json as Row[]
+  return rows.reduce((sum, { replicas_ready: count }) => sum + count, 0)
+}
+
+/** Deletes one pod of a slot and resolves when the gateway has its end. */
+async function loses (here: Cluster, gateway: LiveGateway, name: string): Promise<void> {
+  const [{ index, port, since }] = await replicas(gateway, name)
+  await here.kubectl('-n', NAMESPACE, 'delete', await podAt(here, port), '--grace-period=0', '--force')
+  await eventually('its end is told', async () => {
+    const now = (await replicas(gateway, name)).find(replica => replica.index === index)!
+    return now.since !== since && now.state !== 'idle'
+  })
+}
+
+/** Those that are up; one at least. */
+async function replicas (gateway: LiveGateway, name: string): Promise<[Replica, ...Replica[]]> {
+  return await eventually('one is up', async () => {
+    const up = ((await api(gateway, 'GET', `/api/slots/${name}`)).json as Row).replicas.filter(({ port }) => port !== null)
+    return up.length > 0 ? up as [Replica, ...Replica[]] : null
+  })
+}
+
+/** Of the gateway since its start. */
+async function usage ({ pid }: LiveGateway): Promise<{ readonly cpuMs: number, readonly mib: number }> {
+  const [stat, status] = await Promise.all(['stat', 'status'].map(name => readFile(`/proc/${pid}/${name}`, 'utf8')))
+  const [, rest = ''] = /^.*\) (.*)$/s.exec(stat!)!
+  const [user, system] = rest.split(' ').slice(11, 13).map(Number)
+  return { cpuMs: (user! + system!) * 10, mib: Math.round(Number(/VmRSS:\s+(\d+)/.exec(status!)![1]) / 1024) }
+}
+
+/** Prints what some work took of the gateway, in all and for each of so many. */
+async function told (t: Test, gateway: LiveGateway, what: string, count: number, work: () => Promise<unknown>): Promise<void> {
+  const [began, before] = [performance.now(), await usage(gateway)]
+  await work()
+  const { cpuMs, mib } = await usage(gateway)
+  const cost = cpuMs - before.cpuMs
+  t.comment(`${what}: ${Math.round(performance.now() - began)} ms, ${cost} ms of the gateway's processor, ${(cost / count).toFixed(2)} for each; resident ${mib} MiB`)
+}
