@@ -13,7 +13,7 @@ import {
 import type { Cluster } from '../support/cluster.js'
 
 const ENDLESS = slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' })
-const OF_US = 'app.kubernetes.io/managed-by=svc-gateway'
+const ENGINES = 'svc.local/engine'
 const RUNS = 'the engine runs'
 const CUTS = process.env.SVC_TEST_KUBERNETES_SCALE === 'full' ? 60 : 12
 
@@ -60,7 +60,7 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
   const gateway = await start()
   const stream = await endlessStream(gateway)
   const ended = drains(stream)
-  await here.kubectl('drain', 'localhost', '--force', '--ignore-daemonsets', '--delete-emptydir-data', '--grace-period=2', '--pod-selector=svc.local/engine')
+  await here.kubectl('drain', 'localhost', '--force', '--ignore-daemonsets', '--delete-emptydir-data', '--grace-period=2', `--pod-selector=${ENGINES}`)
   t.equal(await ended, false, 'the stream ends')
   await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'endless')).state))
   t.match(gateway.log(), /the cluster ended an engine: .*EvictionByEvictionAPI|EvictionByEvictionAPI/)
@@ -81,7 +81,7 @@ async function dieInStart (t: Test, here: Cluster): Promise<void> {
     let gateway = await start()
     // an engine that is up before the kill does not end it
     const waiting = chat(gateway.url, { max_tokens: 10_000_000 }).then(() => 'answered', () => 'closed')
-    await eventually(name, async () => (await here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', OF_US, '-o', `jsonpath=${path}`)).replace('bystander', '').trim() !== '')
+    await eventually(name, async () => (await here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', `jsonpath=${path}`)).trim() !== '')
     const before = await engines(here)
     await gateway.kill('SIGKILL')
     t.equal(await waiting, 'closed', 'without an outcome: a client may send it again')
