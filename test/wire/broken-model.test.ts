@@ -202,7 +202,7 @@ t.test('a model that is too large for this machine is told as such', async t => 
     }
   })
   t.match(await refusal(gateway.chat({})), {
-    status: 502, again: 'false', error: { code: 'slot.load_failed', message: /code 137: .*out of memory; unload another slot, or take a smaller model/ }
+    status: 502, again: 'false', error: { code: 'slot.load_failed', message: /code 137: .*out of memory; unload another slot, .*or take a smaller model/ }
   })
 })
 

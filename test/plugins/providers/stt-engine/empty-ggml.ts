@@ -1,7 +1,7 @@
 const N_VOCAB = 51_865
 const TOKENS = 50_257
-/** Of whisper's tiny model: vocabulary, audio context, state, heads, layers, text context, state, heads, layers, mels, type. */
-const TINY = [N_VOCAB, 1500, 384, 6, 4, 448, 384, 6, 4, 80, 1]
+/** Whisper's tiny model but for its width: vocabulary, audio context, state, heads, layers, text context, state, heads, layers, mels, type. */
+const NARROW = [N_VOCAB, 1500, 64, 1, 4, 448, 64, 1, 4, 80, 1]
 const MEL_BANDS = 80
 const MEL_BINS = 201
 
@@ -12,7 +12,7 @@ const MEL_BINS = 201
 export function emptyGgml (): Buffer {
   const tokens = Array.from({ length: TOKENS }, (_, i) => i < 256 ? Buffer.from([i]) : Buffer.from(` w${i}`))
   return Buffer.concat([
-    int32(0x67676d6c, ...TINY),
+    int32(0x67676d6c, ...NARROW),
     int32(MEL_BANDS, MEL_BINS),
     Buffer.from(new Float32Array(MEL_BANDS * MEL_BINS).fill(0.01).buffer),
     int32(TOKENS),
