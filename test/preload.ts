@@ -4,12 +4,14 @@ import asyncHooks from 'node:async_hooks'
 import { rmSync } from 'node:fs'
 import Module, { syncBuiltinESMExports } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
+import workerThreads from 'node:worker_threads'
 
 /*
  * undici's dispatcher serves `fetch` from here on. That of Node 20 never settles when a server takes a connection and
  * closes it without an answer, as the proxy of a container does whose engine is not up yet.
  */
 import 'undici'
+import { shippedThread } from './bundle/fresh.js'
 import { lighterCode } from './bundle/lighter-code.js'
 import { keepTemporaryFilesInMemory, testFolders } from './memory-folder.js'
 
@@ -37,6 +39,20 @@ Object.assign(Module.prototype, {
     return compile.call(this, isRouter ? lighterCode(file, code) ?? code : code, file, ...rest)
   }
 })
+
+/*
+ * A thread of the gateway is the one file that ships, as the programs that tests start are: the modules of the memory's
+ * thread take as long again as all else of its start.
+ */
+const { Worker } = workerThreads
+Object.assign(workerThreads, {
+  Worker: class extends Worker {
+    constructor (file: string | URL, options?: workerThreads.WorkerOptions) {
+      super(file instanceof URL ? shippedThread(file) : file, options)
+    }
+  }
+})
+syncBuiltinESMExports()
 
 /*
  * The test runner keeps book of the modules that every process loads, for coverage and for `tap changed`. All modules
