@@ -4,7 +4,7 @@
  * as run at once, and each takes the next file when it is through with one. `npm run test:one` runs a file by itself.
  */
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './repository.js'
@@ -36,7 +36,9 @@ const rank = (file: string): number => {
   const at = first.findIndex(pattern => pattern.test(file))
   return at === -1 ? first.length : at
 }
-const found = (readdirSync(tests, { recursive: true }) as string[]).filter(file => file.endsWith('.test.js')).sort()
+// the compiler leaves what became of a source that is gone
+const hasSource = (file: string): boolean => existsSync(join(root, 'test', file.replace(/js$/, 'ts')))
+const found = (readdirSync(tests, { recursive: true }) as string[]).filter(file => file.endsWith('.test.js') && hasSource(file)).sort()
 const own = found.filter(file => alone.some(pattern => pattern.test(file)))
 const shared = found.filter(file => !own.includes(file)).sort((one, other) => rank(one) - rank(other))
 const groups = [...own.map(file => [[file]]), ...Array.from({ length: tap.jobs }, () => [shared, true])]

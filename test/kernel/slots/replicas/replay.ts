@@ -1,6 +1,6 @@
 import { DemandPeak } from '../../../../kernel/slots/replicas/demand-peak.js'
 import { chooseReplica } from '../../../../kernel/slots/replicas/choose-replica.js'
-import { planReplicas, type Replica, type ReplicaStage, type ReplicaTerms } from '../../../../kernel/slots/replicas/replica-plan.js'
+import { planReplicas, type Replica, type ReplicaTerms } from '../../../../kernel/slots/replicas/replica-plan.js'
 
 /** Milliseconds since the start of the recording. */
 export interface Arrival { readonly at: number, readonly workMs: number }
@@ -24,11 +24,12 @@ export interface Replayed {
   readonly engineMs: number
 }
 
-interface Engine { stage: ReplicaStage, inFlight: number, usedAt: number, retryAt: number, startedAt: number }
+type Engine = { -readonly [K in keyof Replica]: Replica[K] } & { startedAt: number }
 
 /** Plays a recorded load through the scheduler in simulated time, with engines that only take time. */
 export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt = () => false }: ReplayOptions): Replayed {
-  const engines: Engine[] = Array.from({ length: terms.max }, () => ({ stage: 'down', inFlight: 0, usedAt: 0, retryAt: 0, startedAt: 0 }))
+  const engines: Engine[] = Array.from({ length: terms.max }, (_, i) => (
+    { index: i + 1, workers: terms.workers, stage: 'down', inFlight: 0, usedAt: 0, retryAt: 0, startedAt: 0 }))
   const peak = new DemandPeak()
   const events = new Events()
   const line: number[] = []
@@ -36,7 +37,6 @@ export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt 
   const ups: Array<{ at: number, up: number }> = []
   let [starts, stops, engineMs, awake, before] = [0, 0, 0, terms.min > 0, 0]
   const demand = (): number => line.length + engines.reduce((sum, { inFlight }) => sum + inFlight, 0)
-  const view = (): Replica[] => engines.map((engine, i) => ({ ...engine, index: i + 1, workers: terms.workers }))
   const stop = (engine: Engine, now: number): void => {
     Object.assign(engine, { stage: 'down', usedAt: now })
     engineMs += now - engine.startedAt
@@ -44,7 +44,7 @@ export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt 
   }
   const serve = (now: number): void => {
     while (line.length > 0) {
-      const free = view().filter(({ stage, inFlight }) => stage === 'up' && inFlight < terms.workers)
+      const free = engines.filter(({ stage, inFlight }) => stage === 'up' && inFlight < terms.workers)
       const chosen = chooseReplica(free, null)
       if (chosen === null) return
       const request = line.shift()!
@@ -77,7 +77,7 @@ export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt 
       peak: peak.most(before, now, terms.downAfterMs),
       peakFallsAt: peak.fallsAt(terms.downAfterMs)
     }
-    const plan = planReplicas(view(), load, { ...terms, awake }, now)
+    const plan = planReplicas(engines, load, { ...terms, awake }, now)
     for (const { type, index } of plan.actions) {
       const engine = engines[index - 1]!
       if (type === 'start') start(engine, now)
