@@ -432,6 +432,23 @@ t.test('a gateway that stops in the middle of an installation goes on with it at
   await last.close()
 })
 
+t.test('an installation that was cut off behind the start of a server goes on with a server of its own', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-agents-home-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  let gateway = await gatewayOf(t, { home })
+  await gateway.call('POST', '/api/agents/install', { name: 'serves' })
+  const file = join(dirname((await gateway.ended('serves')).data_dir), 'provision.json')
+  const record = JSON.parse(await readFile(file, 'utf8')) as { phases: Record<string, object> }
+  const cutOff = { ...record, installed_at: null, completed_at: null }
+  for (const probe of [{ ...record.phases.probe!, status: 'running' }, record.phases.probe!]) {
+    await gateway.close()
+    await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'nothing runs')
+    await writeFile(file, JSON.stringify({ ...cutOff, phases: { ...record.phases, probe } }))
+    gateway = await gatewayOf(t, { home })
+    t.match(await gateway.ended('serves'), { status: 'installed', problem: null, unit_active: true })
+  }
+})
+
 t.test('an order whose record cannot be written, as on a full disk, has an end, and is taken again once it can', async t => {
   const gateway = await gatewayOf(t)
   t.match((await gateway.call('POST', '/api/agents/install', { name: 'plain', dry_run: true })).json, { status: 'planned', problem: null })
