@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { EventEmitter, once } from 'node:events'
-import { appendFile, mkdir, readFile, readdir } from 'node:fs/promises'
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -109,7 +109,9 @@ async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel, { hom
   }
   // it gives up waiting for an operator, and asks again
   const { json: { data_dir: data } } = await api(gateway, 'GET', path) as { json: { data_dir: string } }
-  await appendFile(join(data, 'config.yaml'), 'approvals:\n  timeout: 2\n')
+  const config = join(data, 'config.yaml')
+  const settings = await readFile(config, 'utf8')
+  await writeFile(config, `${settings}approvals:\n  timeout: 2\n`)
   const late = join(home, 'doomed-late')
   await mkdir(late)
   model.wants = { tool: 'terminal', args: JSON.stringify({ command: `rm -rf ${late}` }) }
@@ -117,6 +119,8 @@ async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel, { hom
   await next('approval.request')
   await next('message.complete')
   t.ok(existsSync(late), 'what is not approved in its time does not happen')
+  // an operator who is in time, on a busy machine too
+  await writeFile(config, `${settings}approvals:\n  timeout: 600\n`)
   submit('prompt.submit', { text: 'Once more.' })
   submit('approval.respond', { id: (await next('approval.request')).id, choice: 'once' })
   await next('message.complete')
