@@ -219,7 +219,7 @@ t.test('a client that loses patience while a model loads, and asks again, joins 
   const { slots } = gateway
   // a load that only this client had asked for would end with it
   const other = slots.load('agent')
-  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'x', maxRetries: 1, timeout: 2_500 })
+  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'x', maxRetries: 10, timeout: 2_500 })
   const answer = client.chat.completions.create({ model: 'agent', messages })
   await until(() => slots.status('agent').waiting === 2, 'it waits')
   await until(() => slots.status('agent').waiting === 1, 'it has left')

@@ -172,8 +172,10 @@ t.test('an answer that a plugin puts together', async t => {
   const piped = await it.gateway.fetch('/v1/composed?stream')
   t.match((await piped.text()).replaceAll(': ping\n\n', ''), /^data: .*Hello.*\[DONE\]\n\n$/s, 'a call inside')
 
+  let pinged = (): void => {}
+  const isPinged = new Promise<void>(resolve => { pinged = resolve })
   it.compose = async () => {
-    await new Promise(resolve => { setTimeout(resolve, 100) })
+    await isPinged
     return {
       status: 200,
       headers: SSE,
@@ -183,7 +185,12 @@ t.test('an answer that a plugin puts together', async t => {
       })()
     }
   }
-  const stream = await (await it.gateway.fetch('/v1/composed?stream')).text()
+  const decoder = new TextDecoder()
+  let stream = ''
+  for await (const chunk of (await it.gateway.fetch('/v1/composed?stream')).body!) {
+    stream += decoder.decode(chunk as Uint8Array, { stream: true })
+    pinged()
+  }
   t.match(stream, /^(: ping\n\n)+data: 1\n\ndata: \{"error":\{"code":"gateway.stopping".*\n\n$/)
 
   t.test('ends with its client, and with an operator\'s word', async t => {
