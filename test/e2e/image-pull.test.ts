@@ -4,6 +4,7 @@ import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { testEngine, testRegistry } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
+import { until } from '../wire/wire-gateway.js'
 import { chat, liveHome, startLive, writeHome } from './live-gateway.js'
 
 t.setTimeout(600_000)
@@ -50,14 +51,17 @@ t.test('an image that is not there is pulled: by the first request, by the verb,
   await t.test('the first request waits for it', async t => {
     const states: string[] = []
     const stop = new AbortController()
-    const watching = fetch(`${gateway.url}/api/slots/agent/state/stream`, { signal: stop.signal }).then(async response => {
-      for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    const watched = await fetch(`${gateway.url}/api/slots/agent/state/stream`, { signal: stop.signal })
+    const watching = (async () => {
+      for await (const chunk of watched.body as unknown as AsyncIterable<Uint8Array>) {
         for (const [, state] of Buffer.from(chunk).toString().matchAll(/"state":"(\w+)"/g)) states.push(state!)
       }
-    }).catch(() => {})
+    })().catch(() => {})
+    await until(() => states.includes('offline'), 'it is watched')
     const response = await chat(gateway.url, {})
     t.equal(response.status, 200)
     t.match(await response.json(), { choices: [{ message: { content: demoSentence } }] })
+    await until(() => states.includes('warming'), 'it has started')
     stop.abort()
     await watching
     const order = states.filter((state, i) => state !== states[i - 1])

@@ -6,7 +6,7 @@ import { until } from '../wire/wire-gateway.js'
 import { liveHome, startLive } from './live-gateway.js'
 import { openai } from './text-surfaces.js'
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 t.test('every response that a client saw complete is there after a kill -9 in that moment', async t => {
   const upstream = await createFakeEngine()

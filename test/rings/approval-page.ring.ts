@@ -9,7 +9,7 @@ import builtins from '../../plugins/index.js'
 import { openPage } from './support/chromium.js'
 import { lacking } from './support/clients.js'
 
-t.setTimeout(120_000)
+t.setTimeout(850_000)
 
 t.test('an operator decides on the approval page in a browser, where nothing of an agent runs and no other page can show it', async t => {
   if (await access('/usr/bin/chromium').then(() => false, () => true)) {

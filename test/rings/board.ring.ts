@@ -9,7 +9,7 @@ import { until } from '../wire/wire-gateway.js'
 import { openPage } from './support/chromium.js'
 import { lacking } from './support/clients.js'
 
-t.setTimeout(180_000)
+t.setTimeout(850_000)
 
 interface Task {
   readonly id: string

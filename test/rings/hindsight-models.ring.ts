@@ -112,7 +112,7 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
     const found = await call('POST', '/memories/recall', { query: 'Where does Ada live?' })
     t.match(found.json.results[0], { text: /Ada lives in Bern/, scores: { reranker: Number } }, 'ordered by the gateway\'s reranker')
     t.match((await call('POST', '/reflect', { query: 'Where does Ada live?' })).json.text, /Ada lives in Bern/)
-    await eventually('observations are made', async () => /Observation: /.test((await kept()).join('\n')), 60_000)
+    await eventually('observations are made', async () => /Observation: /.test((await kept()).join('\n')), 300_000)
     t.same(asked.filter(({ status }) => status !== 200), [])
     for (const path of ['/v1/embeddings', '/v1/rerank']) t.ok(asked.some(each => each.path === path), `${path} came through`)
     for (const format of ['json_schema', 'json_object']) t.ok(asked.some(each => each.format === format), `${format} came through`)
@@ -168,7 +168,7 @@ async function brought (t: Test, modelsPort: number): Promise<void> {
   // the server, and not its database
   const { stdout: pids } = await run('pgrep', ['-f', `${home}.*-c.*hindsight_api`])
   for (const pid of pids.trim().split('\n')) process.kill(Number(pid), 'SIGKILL')
-  await eventually('it is started again', async () => /Ada/.test(await ask('memories/list')), 60_000)
+  await eventually('it is started again', async () => /Ada/.test(await ask('memories/list')), 300_000)
   await gateway.kill('SIGKILL')
   t.match(await ask('memories/list'), /Ada/, 'it goes on without its gateway')
   gateway = await startLive(t, home, env, USER, [], gatewayPort)

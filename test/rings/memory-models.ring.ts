@@ -7,7 +7,7 @@ import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
 import { brought } from './support/clients.js'
 
-t.setTimeout(300_000)
+t.setTimeout(850_000)
 
 /** What `minilm.sh` made of the original weights, without llama.cpp. */
 interface Expected {
@@ -124,8 +124,8 @@ async function remembers (t: Test, real: Real, { texts: known, questions }: Expe
     break
   }
   for (const { question, answer } of questions) {
-    const recalled = await recall(real, question)
-    t.equal(recalled.ranOn, 'text+vectors')
+    // a busy machine may be late with the vector of a question
+    const recalled = await recalledOn(real, question, 'text+vectors')
     t.equal(texts(recalled)[0], answer, question)
     t.ok(recalled.results[0]!.scores.semantic! > 0.2, 'found by its meaning')
   }
@@ -148,7 +148,7 @@ t.test('the memory on real models: MiniLM embeds and a cross-encoder ranks, both
   const expected = JSON.parse(await readFile(join(models, 'expected.json'), 'utf8')) as Expected
   await t.test('the slot\'s vectors are those of the original weights', t => embeds(t, real, expected))
   await t.test('a recall finds by meaning what is said in other words', t => remembers(t, real, expected))
-  const fused = await recall(real, expected.query)
+  const fused = await recalledOn(real, expected.query, 'text+vectors')
   await sent(real.gateway.url, 'PUT', '/api/slots/rerank/config', { enabled: true })
   await t.test('the second pass is the slot\'s, and its scores those of the original weights', t => ranks(t, real, expected))
   await t.test('a reranker that hangs leaves the fused order, within its time, and has its say again afterwards', async t => {

@@ -149,7 +149,7 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
 
   await t.test('a model that is not loaded is offered, and its cold start shows how far it is', async t => {
     t.equal(await slotState(), 'offline')
-    t.match(await page.until(chosen, 'a model is chosen'), /: agent/)
+    t.match(await page.until(`/: /.test(${chosen}) && ${chosen}`, 'a model is chosen'), /: agent/)
     await ask(page, 'Who are you?')
     await page.until(`/Thinking|Thought/.test(${lastMessage})`, 'the load is shown while it lasts')
     await page.until(`(${lastMessage}).includes(${JSON.stringify(demoSentence.slice(0, 60))})`, 'the answer')
@@ -166,7 +166,7 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
     for (const end = performance.now() + 120_000; await slotState() !== 'offline' && performance.now() < end;) await pause()
     t.equal(await slotState(), 'offline', 'it was unloaded by itself')
     await open(page, chat)
-    t.match(await page.until(`${messages}.length >= 2 && ${chosen}`, 'the saved chat'), /: agent/)
+    t.match(await page.until(`${messages}.length >= 2 && /: /.test(${chosen}) && ${chosen}`, 'the saved chat'), /: agent/)
     await ask(page, 'And now?')
     await page.until(`(${lastMessage}).includes(${JSON.stringify(demoSentence.slice(0, 60))})`, 'the answer of the same model')
   })

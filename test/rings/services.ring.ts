@@ -13,7 +13,7 @@ import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
 import { containersOf, standInImage } from './support/stand-in.js'
 
-t.setTimeout(180_000)
+t.setTimeout(850_000)
 const execute = promisify(execFile)
 
 interface Page {

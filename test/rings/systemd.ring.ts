@@ -10,7 +10,7 @@ import { root } from '../repository.js'
 
 const execute = promisify(execFile)
 
-t.setTimeout(180_000)
+t.setTimeout(850_000)
 
 interface Ended { readonly code: number, readonly stdout: string, readonly stderr: string }
 

@@ -33,7 +33,7 @@ interface Evaluated {
 }
 
 const LOOK_EVERY_MS = 100
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 300_000
 const KEYS = { Enter: 13, Escape: 27 }
 
 /** Ended with the test. */

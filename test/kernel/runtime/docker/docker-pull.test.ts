@@ -83,7 +83,7 @@ for (const kind of ['docker', 'podman'] as const) {
     bench('what is not there', async (t, { runtime, registry, name, push }) => {
       await push('1', [1000])
       const pull = (image: string, digest: string | null = null): Promise<void> =>
-        within(30_000, image, runtime.pull(image, digest, () => undefined, quiet))
+        within(300_000, image, runtime.pull(image, digest, () => undefined, quiet))
       const missing = (words: RegExp): { code: string, message: RegExp } => ({ code: 'runtime.image_missing', message: words })
       await t.rejects(pull(`${registry}/${name}:2`), missing(/manifest.*check the name, tag and digest/), 'tag')
       await t.rejects(pull(`${registry}/${name}:1`, `sha256:${'0'.repeat(64)}`), missing(/check the name, tag and digest/), 'digest')

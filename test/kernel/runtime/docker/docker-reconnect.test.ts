@@ -89,7 +89,7 @@ for (const kind of ['docker', 'podman'] as const) {
     const ends = new Map(exits.map(exit => [exit.id, exit.exitCode]))
     t.equal(ends.get(crashed.id), 6)
     t.equal(ends.get(removed.id), null, 'nobody knows the code of what is gone')
-    await runtime.stop(kept.id, 5)
+    await runtime.stop(kept.id, 60)
     await eventually('the stream works again', () => exits.length === 3)
     t.match(exits[2], { id: kept.id, exitCode: 0 })
   })
