@@ -17,7 +17,7 @@ import { reaches } from './kubernetes/reach.js'
 import { replicates } from './kubernetes/replicas.js'
 import { grows } from './kubernetes/scale.js'
 import {
-  clusterHome, drains, endlessStream, firstWords, loadError, NAMESPACE, podsOf, programOf, slotFile, slotOf, UP
+  clusterHome, drains, endlessStream, firstWords, loadError, NAMESPACE, podsOf, programOf, row, slotFile, slotOf, UP
 } from './kubernetes/slots.js'
 import { stores } from './kubernetes/storage.js'
 import { cluster, type Cluster } from './support/cluster.js'
@@ -37,24 +37,21 @@ t.test('a real cluster', async t => {
     return
   }
   const skip = here.folder === null ? 'the cluster of SVC_TEST_KUBECONFIG is not ours to break, and reaches nothing of this machine' : false
-  const row = async (name: string, isOurs: boolean, work: (t: Test, here: Cluster) => Promise<void>): Promise<void> => {
-    await t.test(name, { skip: isOurs && skip }, t => work(t, here))
-    // what a row that failed has left is none of the next one's
-    await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', 'svc.local/engine', '--ignore-not-found', '--grace-period=1')
-  }
-  await row('a slot in the cluster, behind the real gateway', false, serves)
-  await row('local and cluster slots live in one gateway, and svc doctor says what the cluster lacks', false, sideBySide)
-  await row('a slot with several engines has a pod for each', false, replicates)
-  await row('an engine that hangs in its pod is replaced, and requests go to the other one', true, freezes)
-  await row('each way of a pod not to come up is a code of its own, with the next step', false, fails)
-  await row('engines are reached by their pod, by a port of the node, and forwarded', false, reaches)
-  await row('models come from a claim and from downloads, images from registries that want a login', true, stores)
-  await row('credentials and rights change while slots run', false, changesHands)
-  await row('what runs engines breaks while they run', true, breaks)
-  await row('the clocks of gateway and cluster differ', true, disagree)
-  await row('many nodes, slots and pods', true, grows)
-  await row('many replicas of slots behind the real gateway', true, serveMany)
-  await row('a stream goes on while the API server is away, and ends of engines are told afterwards', true, survives)
+  const alone = async (name: string, isOurs: boolean, work: (t: Test, here: Cluster) => Promise<void>): Promise<void> =>
+    await row(t, here, name, work, isOurs && skip)
+  await alone('a slot in the cluster, behind the real gateway', false, serves)
+  await alone('local and cluster slots live in one gateway, and svc doctor says what the cluster lacks', false, sideBySide)
+  await alone('a slot with several engines has a pod for each', false, replicates)
+  await alone('an engine that hangs in its pod is replaced, and requests go to the other one', true, freezes)
+  await alone('each way of a pod not to come up is a code of its own, with the next step', false, fails)
+  await alone('engines are reached by their pod, by a port of the node, and forwarded', false, reaches)
+  await alone('models come from a claim and from downloads, images from registries that want a login', true, stores)
+  await alone('credentials and rights change while slots run', false, changesHands)
+  await alone('what runs engines breaks while they run', true, breaks)
+  await alone('the clocks of gateway and cluster differ', true, disagree)
+  await alone('many nodes, slots and pods', true, grows)
+  await alone('many replicas of slots behind the real gateway', true, serveMany)
+  await alone('a stream goes on while the API server is away, and ends of engines are told afterwards', true, survives)
 })
 
 /** Forwarded, since the suite asks for ports of this host. */
@@ -133,7 +130,7 @@ async function fails (t: Test, here: Cluster): Promise<void> {
     'no-room': slotFile({ options: '' }).replace('requests = {', 'limits = { "nvidia.com/gpu" = "1" }, requests = {'),
     'no-folder': slotFile({ options: 'model_root = "/"\nmodel_path = "/no/such/folder"\n' }),
     'no-program': slotFile({ image: 'svc-test/node:1' })
-  }, 'capacity_timeout_s = 10\n')
+  }, 'capacity_timeout_s = 30\n')
   const gateway = await start()
   const load = (name: string): ReturnType<typeof loadError> => loadError(gateway, name)
   const waiting = load('no-room')
@@ -142,7 +139,7 @@ async function fails (t: Test, here: Cluster): Promise<void> {
   t.match(await load('no-claim'), { details: { reason: 'kubernetes.claim_missing' }, message: /"absent" not found.*; make the claim, or set model_claim/ })
   t.match(await load('no-program'), { details: { reason: 'kubernetes.not_runnable' } })
   t.match(await load('no-folder'), { details: { reason: 'kubernetes.volume' }, message: /check model_storage/ })
-  t.match(await waiting, { details: { reason: 'kubernetes.no_capacity' }, message: /no node had room within 10 s .*nvidia\.com\/gpu/ })
+  t.match(await waiting, { details: { reason: 'kubernetes.no_capacity' }, message: /no node had room within 30 s .*nvidia\.com\/gpu/ })
   t.strictSame(await podsOf(here), [], 'nothing is left of them')
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
@@ -151,7 +148,7 @@ async function survives (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { endless: slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' }) })
   const gateway = await start()
   const stream = await endlessStream(gateway)
-  const server = programOf(here.folder!, 'kube-apiserver')
+  const server = programOf(t, here.folder!, 'kube-apiserver')
   await server.kill()
   t.ok(await stream.grows(), 'the stream goes on')
   t.match(await slotOf(gateway, 'endless'), { state: UP })

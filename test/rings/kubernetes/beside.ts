@@ -23,7 +23,7 @@ export async function sideBySide (t: Test, here: Cluster): Promise<void> {
   for (const name of ['here', 'agent']) t.match(await api(gateway, 'POST', `/api/slots/${name}/load`, {}), { status: 200 }, name)
   const [pid, [pod = '']] = [await pidOf(), await podsOf(here)]
   t.match(await (await chat(gateway.url, { max_tokens: 5 })).json(), { choices: [{ message: { content: String } }] })
-  t.match((await run(['slot', 'list', '--url', gateway.url])).stdout, /^agent .*ready[^]*^here .*ready/m)
+  t.match((await run(['slot', 'list', '--url', gateway.url])).stdout, /^agent .*(?:ready|serving)[^]*^here .*(?:ready|serving)/m)
 
   process.kill(pid, 'SIGKILL')
   await eventually('the end of the process is told', async () => !UP.test((await slotOf(gateway, 'here')).state))

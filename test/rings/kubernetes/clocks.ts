@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
-import { clusterHome, drains, endlessStream, loadError, NAMESPACE, podsOf, slotFile, slotOf, UP } from './slots.js'
+import { clusterHome, drains, endlessStream, loadError, NAMESPACE, podsOf, row, slotFile, slotOf, UP } from './slots.js'
 import type { Cluster } from '../support/cluster.js'
 
 const LIBRARIES = '/usr/lib'
@@ -21,7 +21,7 @@ export async function disagree (t: Test, here: Cluster): Promise<void> {
   const env = {
     LD_PRELOAD: library, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_CACHE_DURATION: '1', DONT_FAKE_MONOTONIC: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1'
   }
-  await t.test('a gateway that is two hours ahead', async t => {
+  await row(t, here, 'a gateway that is two hours ahead', async t => {
     await writeFile(clock, '+2h')
     const { start } = await clusterHome(t, here, { endless: ENDLESS })
     const gateway = await start(env)
@@ -36,7 +36,7 @@ export async function disagree (t: Test, here: Cluster): Promise<void> {
     t.match(gateway.log(), new RegExp(new Date(Date.now() + 7_200_000).toISOString().slice(0, 10)), 'by its own clock')
     t.equal(await gateway.kill('SIGTERM'), 0)
   })
-  await t.test('one that is two hours behind is told by the certificate, and goes on once its clock is set right', async t => {
+  await row(t, here, 'one that is two hours behind is told by the certificate, and goes on once its clock is set right', async t => {
     await writeFile(clock, '-2h')
     const { start } = await clusterHome(t, here, { agent: slotFile() })
     const gateway = await start(env)

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { run } from '../../cli/support.js'
 import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
-import { apply, clusterHome, loadError, NAMESPACE, podsOf, slotFile } from './slots.js'
+import { apply, clusterHome, loadError, NAMESPACE, podsOf, row, slotFile } from './slots.js'
 import type { Cluster } from '../support/cluster.js'
 
 const ACCOUNT = 'svc-gateway'
@@ -15,6 +15,7 @@ export async function changesHands (t: Test, here: Cluster): Promise<void> {
   const manifest = join(folder, 'manifest.yaml')
   writeFileSync(manifest, (await run(['cluster', 'manifest', '--namespace', NAMESPACE])).stdout)
   await here.kubectl('apply', '-f', manifest)
+  await eventually('the cluster knows its rights', async () => await may(here, 'create') && await may(here, 'list'))
   // what is in the namespace goes with it
   t.teardown(() => here.kubectl('delete', 'clusterrole/svc-gateway-nodes', `clusterrolebinding/svc-gateway-nodes-${NAMESPACE}`, '--ignore-not-found').catch(() => {}))
   const tokenFile = join(folder, 'token')
@@ -23,9 +24,18 @@ export async function changesHands (t: Test, here: Cluster): Promise<void> {
   chmodSync(command, 0o755)
   const exec = { apiVersion: 'client.authentication.k8s.io/v1', command, interactiveMode: 'Never', provideClusterInfo: true }
   const users = { 'a file with a token': { tokenFile }, 'a command': { exec } }
-  for (const [name, user] of Object.entries(users)) await t.test(`a token that is replaced, from ${name}`, t => rotates(t, here, user, tokenFile))
+  for (const [name, user] of Object.entries(users)) await row(t, here, `a token that is replaced, from ${name}`, t => rotates(t, here, user, tokenFile))
   t.ok(readFileSync(`${command}.runs`, 'utf8').split('\n').length - 1 <= 6, 'the command ran for each token, and not for each request')
-  await t.test('rights that are taken away and given back', t => losesRights(t, here, { tokenFile }, manifest))
+  await row(t, here, 'rights that are taken away and given back', t => losesRights(t, here, { tokenFile }, manifest))
+}
+
+/** Whether the account has a right to pods; throws where the cluster does not say. */
+async function may ({ kubectl }: Cluster, verb: string): Promise<boolean> {
+  const answer = kubectl('auth', 'can-i', verb, 'pods', '-n', NAMESPACE, `--as=system:serviceaccount:${NAMESPACE}:${ACCOUNT}`)
+  // it exits with 1 for a no
+  const said = await answer.catch((error: unknown) => (error as { readonly stdout?: string }).stdout ?? '')
+  if (!/^(?:yes|no)/.test(said)) throw new Error(`kubectl auth can-i: ${said}`)
+  return said.startsWith('yes')
 }
 
 /** A token that ends with its Secret. */
@@ -72,7 +82,7 @@ async function losesRights (t: Test, here: Cluster, user: object, manifest: stri
   t.match(await api(gateway, 'POST', '/api/slots/agent/load', {}), { status: 200 })
   t.notMatch(await doctor(), /the account may not/)
   await here.kubectl('-n', NAMESPACE, 'delete', 'rolebinding', ACCOUNT)
-  await eventually('the cluster refuses', async () => (await here.kubectl('auth', 'can-i', 'create', 'pods', '-n', NAMESPACE, `--as=system:serviceaccount:${NAMESPACE}:${ACCOUNT}`).catch(() => 'no')).startsWith('no'))
+  await eventually('the cluster refuses', async () => !await may(here, 'create'))
   t.match(await loadError(gateway, 'other'), { message: /cannot (?:create|list) resource "pods".*`svc cluster manifest`/, details: { reason: 'kubernetes.forbidden' } })
   t.match(await doctor(), /the account may not get pods|may not.*create pods/)
   t.match(await chat(gateway.url, { model: 'agent', max_tokens: 5 }), { status: 200 }, 'what runs goes on')

@@ -8,13 +8,11 @@ import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
 import { moves } from './places.js'
 import {
-  apply, clusterHome, drains, endlessStream, NAMESPACE, podsOf, programOf, slotFile, slotOf, UP
+  apply, clusterHome, drains, endlessStream, ENGINES, NAMESPACE, podsOf, programOf, row, slotFile, slotOf, UP
 } from './slots.js'
 import type { Cluster } from '../support/cluster.js'
 
 const ENDLESS = slotFile({ model: 'endless', extra: '[server]\nextra_args = "--context-shift"\n' })
-const ENGINES = 'svc.local/engine'
-const RUNS = 'the engine runs'
 const CUTS = process.env.SVC_TEST_KUBERNETES_SCALE === 'full' ? 60 : 12
 
 /** The node goes away for a while, is drained, the gateway dies in the middle of a start, the watch is cut again and again. */
@@ -27,13 +25,13 @@ export async function breaks (t: Test, here: Cluster): Promise<void> {
     spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'c', image: 'svc-test/busybox:1', command: ['sleep', '100000'] }] }
   })
   const uid = (): Promise<string> => kubectl('-n', NAMESPACE, 'get', 'pod', 'bystander', '-o', 'jsonpath={.metadata.uid} {.status.containerStatuses[0].restartCount}')
-  await kubectl('-n', NAMESPACE, 'wait', '--for=condition=Ready', 'pod/bystander', '--timeout=60s')
+  await kubectl('-n', NAMESPACE, 'wait', '--for=condition=Ready', 'pod/bystander', '--timeout=300s')
   const before = await uid()
-  await t.test('a kubelet that is killed and comes back is not noticed by a stream', t => loseKubelet(t, here))
-  await t.test('a node that is drained ends its engines; the next one waits for a node, says so, and comes up where there is one', t => drainNode(t, here))
-  await t.test('a gateway that is killed while a request waits for a start leaves one engine, which answers the request that is sent again', t => dieInStart(t, here))
-  await t.test('another namespace in svc.toml takes the pods away from the former one', t => moves(t, here))
-  await t.test('a watch that is cut every second loses no end', t => cutWatch(t, here))
+  await row(t, here, 'a kubelet that is killed and comes back is not noticed by a stream', loseKubelet)
+  await row(t, here, 'a node that is drained ends its engines; the next one waits for a node, says so, and comes up where there is one', drainNode)
+  await row(t, here, 'a gateway that is killed while a request waits for a start leaves one engine, which answers the request that is sent again', dieInStart)
+  await row(t, here, 'another namespace in svc.toml takes the pods away from the former one', moves)
+  await row(t, here, 'a watch that is cut every second loses no end', cutWatch)
   t.equal(await uid(), before, 'a pod of others with the same label was left alone')
   await kubectl('-n', NAMESPACE, 'delete', 'pod', 'bystander', '--grace-period=0', '--force')
 }
@@ -42,16 +40,22 @@ async function loseKubelet (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { endless: ENDLESS })
   const gateway = await start()
   const stream = await endlessStream(gateway)
-  const kubelet = programOf(here.folder!, 'kubelet')
+  const kubelet = programOf(t, here.folder!, 'kubelet')
   await kubelet.kill()
+  const ready = 'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end}'
+  const told = (): Promise<string> => here.kubectl('get', 'node', 'localhost', '-o', ready)
+  const last = await told()
   t.ok(await stream.grows(), 'the stream goes on')
   kubelet.start()
-  await eventually('the kubelet tells of itself', async () => /True/.test(await here.kubectl('get', 'node', 'localhost', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')))
+  await eventually('the kubelet tells of itself', async () => {
+    const now = await told()
+    return now.startsWith('True') && now !== last
+  })
   t.ok(await stream.grows())
   t.match(await slotOf(gateway, 'endless'), { state: UP })
   stream.leave()
   t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
-  t.strictSame(await engines(here), [])
+  t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
 
@@ -60,38 +64,43 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
   const gateway = await start()
   const stream = await endlessStream(gateway)
   const ended = drains(stream)
+  t.teardown(() => here.kubectl('uncordon', 'localhost'))
   await here.kubectl('drain', 'localhost', '--force', '--ignore-daemonsets', '--delete-emptydir-data', '--grace-period=2', `--pod-selector=${ENGINES}`)
   t.equal(await ended, false, 'the stream ends')
   await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'endless')).state))
-  t.match(gateway.log(), /the cluster ended an engine: .*EvictionByEvictionAPI|EvictionByEvictionAPI/)
+  await eventually('with its reason', () => /the cluster ended an engine/.test(gateway.log()) && /EvictionByEvictionAPI/.test(gateway.log()))
   const load = api(gateway, 'POST', '/api/slots/endless/load', {})
   await eventually('it waits for a node', async () => /waiting for capacity: .*unschedulable/.test((await slotOf(gateway, 'endless')).metadata.message))
   await here.kubectl('uncordon', 'localhost')
   t.match(await load, { status: 200 }, 'and comes up once there is one')
   t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
-  t.strictSame(await engines(here), [])
+  t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
 
 /** The many steps are those of the ring `kubernetes-kill`. */
 async function dieInStart (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { agent: ENDLESS })
-  const moments = { 'the pod is there': '{.items[*].metadata.name}', [RUNS]: '{.items[*].status.containerStatuses[?(@.state.running)].name}' }
-  for (const [name, path] of Object.entries(moments)) {
+  const pod = (path: string): Promise<string> => here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', `jsonpath=${path}`)
+  const isThere = async (): Promise<boolean> => await pod('{.items[*].metadata.name}') !== ''
+  const answers = async (): Promise<boolean> => (await fetch(`http://${await pod('{.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}')}/health`)).ok
+  for (const [name, isReached] of [['the pod is there', isThere], ['the engine answers', answers]] as const) {
     let gateway = await start()
     // an engine that is up before the kill does not end it
     const waiting = chat(gateway.url, { max_tokens: 10_000_000 }).then(() => 'answered', () => 'closed')
-    await eventually(name, async () => (await here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', `jsonpath=${path}`)).trim() !== '')
-    const before = await engines(here)
+    await eventually(name, isReached)
+    const before = await podsOf(here)
     await gateway.kill('SIGKILL')
     t.equal(await waiting, 'closed', 'without an outcome: a client may send it again')
     gateway = await start()
     t.match(await chat(gateway.url, { max_tokens: 5 }), { status: 200 }, name)
-    const after = await engines(here)
-    if (name === RUNS) t.strictSame(after, before, 'the engine is adopted')
-    t.equal(after.length, 1)
+    const after = await eventually('one is left', async () => {
+      const pods = await podsOf(here)
+      return pods.length === 1 ? pods : null
+    })
+    if (isReached === answers) t.strictSame(after, before, 'the engine is adopted')
     t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
-    t.strictSame(await engines(here), [])
+    t.strictSame(await podsOf(here), [])
     t.equal(await gateway.kill('SIGTERM'), 0)
   }
 }
@@ -110,7 +119,7 @@ async function cutWatch (t: Test, here: Cluster): Promise<void> {
   let ends = 0
   while (way.cuts() < done) {
     await eventually('it comes up', async () => (await api(gateway, 'POST', '/api/slots/agent/load', {})).status === 200)
-    await here.kubectl('-n', NAMESPACE, 'delete', ...await engines(here), '--grace-period=0', '--force')
+    await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--grace-period=0', '--force')
     await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'agent')).state))
     ends++
   }
@@ -119,10 +128,6 @@ async function cutWatch (t: Test, here: Cluster): Promise<void> {
   t.ok(way.opened() < way.cuts() * 12, 'there is no storm of connections')
   t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
   t.equal(await gateway.kill('SIGTERM'), 0)
-}
-
-async function engines (here: Cluster): Promise<string[]> {
-  return (await podsOf(here)).filter(name => !name.endsWith('/bystander'))
 }
 
 export interface Way {

@@ -12,8 +12,9 @@ const PAIR = 'min_replicas = 2\nreplicas = 2\nworkers = 1\n' + slotFile({ model:
 export async function freezes (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { endless: PAIR })
   const gateway = await start()
-  t.match(await api(gateway, 'PATCH', '/api/settings', { slots: { unresponsive_s: 5 } }), { status: 200 })
+  t.match(await api(gateway, 'PATCH', '/api/settings', { slots: { unresponsive_s: 10 } }), { status: 200 })
   t.match(await api(gateway, 'POST', '/api/slots/endless/load', {}), { status: 200 })
+  await eventually('both are up', async () => (await replicasOf(gateway)).every(({ state }) => state === 'ready'))
   const pods = await podsOf(here)
   t.equal(pods.length, 2)
   const stream = await endlessStream(gateway)

@@ -4,11 +4,10 @@ import type { Test } from 'tap'
 import { run } from '../../cli/support.js'
 import { api, writeHome } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
-import { clusterHome, NAMESPACE, slotFile } from './slots.js'
+import { clusterHome, ENGINES, NAMESPACE, slotFile } from './slots.js'
 import type { Cluster } from '../support/cluster.js'
 
 const OTHER = `${NAMESPACE}-other`
-const ENGINES = 'svc.local/engine'
 
 /** Another namespace in svc.toml, while an engine runs in the former one. */
 export async function moves (t: Test, here: Cluster): Promise<void> {

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
-import { clusterHome, NAMESPACE, podsOf, slotFile } from './slots.js'
+import { clusterHome, NAMESPACE, podsOf, row, slotFile } from './slots.js'
 import type { Cluster } from '../support/cluster.js'
 
 /** By the address of the pod is how all the others are. */
 export async function reaches (t: Test, here: Cluster): Promise<void> {
-  await t.test('forwarded by the API server', async t => {
+  await row(t, here, 'forwarded by the API server', async t => {
     const { start } = await clusterHome(t, here, { agent: slotFile() }, 'reach = "forward"\n')
     const gateway = await start()
     t.match(await (await chat(gateway.url, { max_tokens: 5 })).json(), { choices: [{ message: { content: String } }] })
@@ -18,8 +18,8 @@ export async function reaches (t: Test, here: Cluster): Promise<void> {
     t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
     t.equal(await gateway.kill('SIGTERM'), 0)
   })
-  const skip = here.folder === null && 'the ring plays kube-proxy, which the cluster of SVC_TEST_KUBECONFIG may have'
-  await t.test('by a port of the node', { skip }, async t => {
+  const skip = here.folder === null ? 'the ring plays kube-proxy, which the cluster of SVC_TEST_KUBECONFIG may have' : false
+  await row(t, here, 'by a port of the node', async t => {
     const { home, start } = await clusterHome(t, here, { agent: slotFile() }, 'reach = "node-port"\nnode_host = "127.0.0.1"\n')
     let gateway = await start()
     const load = api(gateway, 'POST', '/api/slots/agent/load', {})
@@ -37,7 +37,7 @@ export async function reaches (t: Test, here: Cluster): Promise<void> {
     t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
     await eventually('the Service goes with its pod', async () => await services() === '')
     t.equal(await gateway.kill('SIGTERM'), 0)
-  })
+  }, skip)
 }
 
 /** What kube-proxy would do, which this cluster has not: the port of the one Service leads to the pod that its selector finds. */

@@ -9,7 +9,7 @@ import { openKubernetes } from '../../../plugins/runtimes/kubernetes/open.js'
 import { clusterSettings } from '../../../plugins/runtimes/kubernetes/settings.js'
 import { eventually, realClock, recordingLogger } from '../../kernel/runtime/support.js'
 import { pathOf, type Cluster } from '../support/cluster.js'
-import { apply, NAMESPACE } from './slots.js'
+import { apply, ENGINES, NAMESPACE } from './slots.js'
 
 const isFull = process.env.SVC_TEST_KUBERNETES_SCALE === 'full'
 const SIZE = isFull ? { nodes: 200, slots: 500, pods: 2_000, waiting: 100 } : { nodes: 40, slots: 60, pods: 240, waiting: 20 }
@@ -44,8 +44,8 @@ export async function grows (t: Test, here: Cluster): Promise<void> {
   t.ok(listing.value.every(({ state }) => state === 'running'))
   t.comment(`a list of ${SIZE.pods} pods: ${listing.ms} ms, ${listing.cpuMs} ms of the processor, ${listing.heapMib} MiB of heap`)
   const watching = await costOf(async () => {
-    await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', 'svc.local/engine', 'ring=changed', '--overwrite')
-    await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', 'svc.local/engine', '--wait=false', '--grace-period=0', '--force')
+    await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', ENGINES, 'ring=changed', '--overwrite')
+    await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--wait=false', '--grace-period=0', '--force')
     await eventually('each end is told', () => ends === SIZE.pods)
   })
   t.comment(`${SIZE.pods} changes and ${SIZE.pods} ends: ${watching.ms} ms, ${Math.round(watching.cpuMs * 1000 / (3 * SIZE.pods))} us of the processor for each event, ${watching.heapMib} MiB of heap, resident ${resident()} MiB`)

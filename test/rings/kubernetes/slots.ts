@@ -10,6 +10,7 @@ import { pathOf, type Cluster } from '../support/cluster.js'
 
 export const LLAMA = process.env.SVC_TEST_LLAMA_IMAGE ?? 'svc-test/llama:latest'
 export const NAMESPACE = 'svc-ring'
+export const ENGINES = 'svc.local/engine'
 export const UP = /^(?:ready|serving)$/
 
 export interface Slot { readonly state: string, readonly metadata: { readonly message: string } }
@@ -42,8 +43,17 @@ export function slotFile ({ model = 'demo', image = LLAMA, extra = '', options =
 
 export const slotOf = async (gateway: LiveGateway, name: string): Promise<Slot> => (await api(gateway, 'GET', `/api/slots/${name}`)).json as Slot
 
+/** Of engines, with their kind. */
 export async function podsOf ({ kubectl }: Cluster): Promise<string[]> {
-  return (await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name')).split('\n').filter(line => line !== '')
+  return (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', 'name')).split('\n').filter(line => line !== '')
+}
+
+/** A test that leaves no engine to the next one, also when it fails. */
+export async function row (
+  t: Test, here: Cluster, name: string, work: (t: Test, here: Cluster) => Promise<void>, skip: string | false = false
+): Promise<void> {
+  await t.test(name, { skip }, t => work(t, here))
+  if (skip === false) await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--ignore-not-found', '--grace-period=1')
 }
 
 /** Of a stream; lines that keep it alive while an engine loads are none of it. Throws when it ends before. */
@@ -83,28 +93,33 @@ export interface ClusterProcess {
   readonly start: () => void
 }
 
-/** A program of the cluster, by the name of its file with the pid. */
-export function programOf (folder: string, name: string): ClusterProcess {
+/** A program of the cluster, by the name of its file with the pid. It runs after the test, too. */
+export function programOf (t: Test, folder: string, name: string): ClusterProcess {
   const file = join(folder, `run/${name}.pid`)
   const pid = Number(readFileSync(file, 'utf8'))
   const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').filter(word => word !== '')
+  let isDown = false
+  const start = (): void => {
+    const child = spawn(words[0]!, words.slice(1), { detached: true, stdio: 'ignore', env: { ...process.env, PATH: pathOf(folder) } })
+    child.unref()
+    writeFileSync(file, String(child.pid))
+    isDown = false
+  }
+  t.teardown(() => { if (isDown) start() })
   return {
     kill: async () => {
       process.kill(pid, 'SIGKILL')
+      isDown = true
       await eventually(`${name} is gone`, () => !existsSync(`/proc/${pid}`))
     },
-    start: () => {
-      const child = spawn(words[0]!, words.slice(1), { detached: true, stdio: 'ignore', env: { ...process.env, PATH: pathOf(folder) } })
-      child.unref()
-      writeFileSync(file, String(child.pid))
-    }
+    start
   }
 }
 
 /** The pod whose engine listens on a port, with its kind. */
 export async function podAt ({ kubectl }: Pick<Cluster, 'kubectl'>, port: number): Promise<string> {
   const template = 'jsonpath={range .items[*]}pod/{.metadata.name} {.spec.containers[0].ports[0].containerPort}{"\\n"}{end}'
-  const ports = await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', 'svc.local/engine', '-o', template)
+  const ports = await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', template)
   return ports.split('\n').map(line => line.split(' ')).find(([, own]) => Number(own) === port)![0]!
 }
 

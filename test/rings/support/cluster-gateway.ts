@@ -113,10 +113,11 @@ export class ClusterGateway {
     await this.kubectl('delete', 'pods', '-l', GATEWAYS, '--grace-period=1')
   }
 
-  /** Ends the process of a container with SIGKILL, as the kernel does for want of memory. */
-  async killProcess ({ container }: GatewayPod): Promise<void> {
+  /** Of a container; what it gives ends it with SIGKILL, as the kernel does for want of memory. */
+  async processOf ({ container }: GatewayPod): Promise<() => void> {
     const line = (await this.#ctr('tasks', 'ls')).split('\n').find(each => each.startsWith(container))
-    process.kill(Number(line!.split(/\s+/)[1]), 'SIGKILL')
+    const pid = Number(line!.split(/\s+/)[1])
+    return () => { process.kill(pid, 'SIGKILL') }
   }
 }
 
