@@ -102,6 +102,8 @@ export type EngineRunState = 'created' | 'running' | 'exited'
 export interface EngineInspection {
   readonly id: string
   readonly name: string
+  /** What the tools of its driver call it, where that is another name. */
+  readonly knownAs?: string
   readonly labels: Readonly<Record<string, string>>
   readonly state: EngineRunState
   /** Null unless exited. 137 is SIGKILL, which is also what an out-of-memory kill looks like. */

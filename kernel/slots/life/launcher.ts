@@ -161,7 +161,7 @@ export class Launcher {
       // something may answer on the port although our engine is gone: health counts only while it runs
       const after = await this.#inspect(found.id)
       if (after.state !== 'running') throw exitedEarly(slot, after.exitCode)
-      return { id: found.id, name: found.name, address, label: found.label, configHash, adopted, workers }
+      return { id: found.id, name: found.knownAs ?? found.name, address, label: found.label, configHash, adopted, workers }
     } finally {
       unwatch()
     }

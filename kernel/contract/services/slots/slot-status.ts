@@ -43,7 +43,7 @@ export interface SlotStatus {
   readonly address: EngineAddress | null
   /** Container id, or the id of the child process. */
   readonly engineId: string | null
-  /** What the container engine, or the list of processes, calls it. */
+  /** What the container engine, the cluster, or the list of processes calls it. */
   readonly engineName: string | null
   /** What runs: an image reference, or the label of a process candidate. */
   readonly engineLabel: string | null

@@ -60,7 +60,7 @@ const replicaSchema = z.strictObject({
   state: slotStateSchema,
   since: z.number().meta({ description: 'When the state was entered, epoch seconds' }),
   port: z.int().nullable(),
-  engine: z.string().nullable().meta({ description: 'What the container engine, or the list of processes, calls it' }),
+  engine: z.string().nullable().meta({ description: 'What the container engine, the cluster, or the list of processes calls it' }),
   in_flight: z.int(),
   error: z.string().nullable()
 }).meta({ title: 'SlotReplica' })

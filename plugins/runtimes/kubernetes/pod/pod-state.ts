@@ -35,6 +35,8 @@ export function inspection (pod: Pod, kept: KeptLaunch, address: EngineAddress |
   return {
     id: kept.id,
     name: kept.name,
+    // for kubectl
+    knownAs: kept.id,
     labels: kept.labels,
     state,
     exitCode: ended?.exitCode ?? null,
