@@ -99,6 +99,27 @@ t.test('an answer that is lost leaves no pod behind, whichever side of the work 
   }
 })
 
+t.test('a connection that breaks fails neither a launch nor an end: what can be asked twice is', async t => {
+  for (const verdict of ['lost-before', 'lost-after'] as const) {
+    const cluster = await clusterOf(t)
+    const driven = await drive(t, cluster)
+    await eventually('it watches', () => cluster.watches() === 1)
+    const broken: string[] = []
+    // each first answer of its kind
+    cluster.judge = ({ method, path, query }) => {
+      const what = `${method} ${path}`
+      if (method === 'POST' || query.has('watch') || broken.includes(what)) return undefined
+      broken.push(what)
+      return verdict
+    }
+    const id = await started(driven, 'chat')
+    t.match(await driven.runtime.inspect(id), { state: 'running' })
+    await driven.runtime.remove(id)
+    t.equal(cluster.pods.size, 0)
+    t.strictSame(broken.map(what => what.split(' ')[0]).toSorted(), ['DELETE', 'GET', 'PATCH'])
+  }
+})
+
 t.test('a start outlasts an API server that is away', async t => {
   const cluster = await clusterOf(t)
   const { runtime } = await drive(t, cluster)

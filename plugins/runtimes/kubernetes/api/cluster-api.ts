@@ -1,5 +1,5 @@
 import { Agent, request, type Dispatcher } from 'undici'
-import { isSvcError, messageOf, type Clock } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, pause, type Clock } from 'svc-gateway/plugin'
 import { kubernetesError } from '../errors.js'
 import { CredentialSource, type Shown } from './credentials.js'
 import type { ClusterAccess } from './kubeconfig.js'
@@ -33,6 +33,8 @@ export interface ApiConnection {
 interface Agents { readonly answers: Agent, readonly streams: Agent }
 
 const ANSWER_MS = 30_000
+/** Before each further try, where a connection broke. */
+const TRY_AGAIN_MS = [100, 200, 400] as const
 const MOST_CONNECTIONS = 32
 const LONGEST_ANSWER = 64 * 1024 * 1024
 /** Of a refusal, as much as is shown. */
@@ -43,11 +45,13 @@ export class ClusterApi {
   readonly access: ClusterAccess
   readonly #credentials: CredentialSource
   readonly #closing = new AbortController()
+  readonly #clock: Clock
   #agents: Agents | null = null
   #certificate: Shown['certificate'] = null
 
   constructor (access: ClusterAccess, clock: Clock, env: NodeJS.ProcessEnv) {
     this.access = access
+    this.#clock = clock
     this.#credentials = new CredentialSource(access.credentials, clock, env, this.#closing.signal)
   }
 
@@ -58,15 +62,21 @@ export class ClusterApi {
     return `/api/v1/namespaces/${encodeURIComponent(this.namespace)}/${kind}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`
   }
 
-  /** The answer as JSON. Throws what `refusal` says, and `kubernetes.unavailable`. */
+  /**
+   * The answer as JSON. Throws what `refusal` says, and `kubernetes.unavailable`. What can be asked twice is, where its
+   * connection broke: a proxy that closes one costs no launch.
+   */
   async json<T> (call: ApiCall): Promise<T> {
     const limit = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...call.signal === undefined ? [] : [call.signal]])
-    const { body } = await this.#send(call, limit, 'answers')
-    try {
-      return JSON.parse(await readText(body, LONGEST_ANSWER)) as T
-    } catch (error) {
-      throw this.#failed(error, call)
+    for (const againMs of call.method === 'POST' ? [] : TRY_AGAIN_MS) {
+      try {
+        return await this.#json<T>(call, limit)
+      } catch (error) {
+        if (limit.aborted || !isBroken(error)) throw error
+        await pause(this.#clock, againMs, limit)
+      }
     }
+    return await this.#json<T>(call, limit)
   }
 
   /** The same; null for what does not exist. */
@@ -100,6 +110,15 @@ export class ClusterApi {
     const agents = this.#agents
     this.#agents = null
     await Promise.all([agents?.answers.destroy(), agents?.streams.destroy()])
+  }
+
+  async #json<T> (call: ApiCall, limit: AbortSignal): Promise<T> {
+    const { body } = await this.#send(call, limit, 'answers')
+    try {
+      return JSON.parse(await readText(body, LONGEST_ANSWER)) as T
+    } catch (error) {
+      throw this.#failed(error, call)
+    }
   }
 
   async #send (call: ApiCall, signal: AbortSignal, way: keyof Agents): Promise<Dispatcher.ResponseData> {
@@ -224,6 +243,12 @@ async function readText (body: AsyncIterable<Buffer>, most: number): Promise<str
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
+}
+
+/** The connection ended before the answer did. Pure. */
+function isBroken (error: unknown): boolean {
+  const { code = '' } = (error as { readonly cause?: { readonly code?: string } }).cause ?? {}
+  return /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(code)
 }
 
 /** A clock that is set right, or a renewed certificate, mends it without anything being changed here. Pure. */
