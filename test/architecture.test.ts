@@ -29,7 +29,8 @@ const packages = new Set([...Object.keys(packageJson.dependencies!), ...Object.k
 
 t.test('the scan sees the imports', async t => {
   t.ok(imports.length > 500, `${imports.length} imports`)
-  t.strictSame(imports.filter(entry => isLocal(entry) && entry.spec.endsWith('.js') && !product.some(({ path }) => path === target(entry))), [], 'all of them lead somewhere')
+  const paths = new Set(product.map(({ path }) => path))
+  t.strictSame(imports.filter(entry => isLocal(entry) && entry.spec.endsWith('.js') && !paths.has(target(entry))), [], 'all of them lead somewhere')
 })
 
 t.test('kernel: no layer imports one to its right', async t => {
