@@ -20,7 +20,7 @@ export function mediaHome (home: string, [tts, stt, img]: readonly number[]): Re
     'etc/svc/slots/tts.toml': `type = "tts"\nprovider = "tts-cpu"\ndevice = "cpu"\nport = ${tts!}\n`,
     'etc/svc/slots/stt.toml': `type = "transcription"\nprovider = "stt-engine"\ndevice = "cpu"\nport = ${stt!}\n` +
       // so that hearing nothing takes a fraction of a second
-      '[server]\nextra_args = "--no-fallback --audio-ctx 32 --threads 2"\n' +
+      '[server]\nextra_args = "--no-fallback --audio-ctx 32 --threads 1"\n' +
       '[model]\ndefault = "ears"\n[options]\nengine = "whisper-cpp"\nconvert = false\n',
     'etc/svc/slots/img.toml': `type = "image"\nprovider = "imagegen"\ndevice = "cpu"\nport = ${img!}\n`,
     'var/lib/svc/registry/registry.toml': `[models.ears]\npath = "${store}/ears.bin"\n`

@@ -13,7 +13,7 @@ t.setTimeout(300_000)
 
 const SPEECH = wavOf(3.5, 16_000)
 /** So that hearing nothing takes a fraction of a second. */
-const QUICK = '[server]\nextra_args = "--no-fallback --audio-ctx 32 --threads 2"\n'
+const QUICK = '[server]\nextra_args = "--no-fallback --audio-ctx 32 --threads 1"\n'
 
 async function gatewayWith (t: Test, host: string, image: string): Promise<LiveGateway> {
   const ports = [await freePort(), await freePort()]
