@@ -124,6 +124,8 @@ export async function filledBank (base: string, bank: string): Promise<void> {
   await ask(`${own}/memories`, 'POST', { items: [{ content: 'Erin Brown lives in Rome.' }] })
   const { items } = await ask(`${own}/memories/list?document_id=d2`, 'GET')
   await ask(`${own}/memories/${items[0].id}`, 'PATCH', { state: 'invalidated', reason: 'wrong' })
+  const { items: [erin] } = await ask(`${own}/memories/list?q=Erin`, 'GET')
+  await ask(`${own}/memories/${erin.id}`, 'PATCH', { text: 'Erin Brown lives in Milan.' })
   await ask(`${own}/directives`, 'POST', { name: 'short', content: 'Be brief.', priority: 3, tags: ['t'] })
   await ask(`${own}/directives`, 'POST', { name: 'off', content: 'Say nothing.', is_active: false })
   for (let i = 0; i < 100; i++) await ask(`${own}/directives`, 'POST', { name: `rule ${i}`, content: `Heed what ${'is said '.repeat(100)} of ${i}.` })

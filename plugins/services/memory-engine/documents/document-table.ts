@@ -70,7 +70,8 @@ export function factCounts (store: Store, document: number): Readonly<Record<str
   }
 }
 
-export type EventKind = 'retain' | 'append' | 'reprocess' | 'retag' | 'fact_edited' | 'fact_invalidated' | 'fact_restored' | 'consolidation'
+export const eventKinds = ['retain', 'append', 'reprocess', 'retag', 'fact_edited', 'fact_invalidated', 'fact_restored', 'consolidation'] as const
+export type EventKind = typeof eventKinds[number]
 
 export interface EventRow {
   readonly kind: EventKind

@@ -1,4 +1,5 @@
 import { inPieces, jsonList } from '../store/turn.js'
+import type { DocumentEvent, MemoryChange } from './histories.js'
 import { ZipWriter, type ZipSink } from './zip-writer.js'
 
 export const SCHEMA_VERSION = 1
@@ -24,6 +25,10 @@ export interface TransferFact {
   readonly consolidation_failed_at: string | null
   /** Why it is hidden; null for one that is valid. Facts that are hidden stand behind the others, in `invalidated`. */
   readonly invalidation_reason?: string | null
+  readonly invalidated_at?: string | null
+  readonly edited_at?: string | null
+  /** What it said before, the oldest first. A Hindsight server leaves it out. */
+  readonly changes?: readonly MemoryChange[]
 }
 
 export interface TransferDocument {
@@ -31,17 +36,26 @@ export interface TransferDocument {
   readonly original_text: string | null
   readonly retain_params: Readonly<Record<string, unknown>> | null
   readonly tags: readonly string[]
+  /** Undefined in an archive that does not tell. */
+  readonly observation_scopes: unknown
   readonly created_at: string | null
   readonly chunks: ReadonlyArray<{ readonly chunk_index: number, readonly chunk_text: string }>
   readonly facts: readonly TransferFact[]
   /** Facts that were hidden: see `hidden.ts`. */
   readonly invalidated: readonly TransferFact[]
+  /** What happened to it, the oldest first; empty in an archive that does not tell. */
+  readonly events: readonly DocumentEvent[]
 }
 
 /** An observation with its sources by document and place, since ids do not outlive the transfer. */
 export interface TransferObservation {
   readonly source_id: string | null
   readonly text: string
+  readonly context: string | null
+  readonly entities: readonly string[]
+  readonly created_at: string | null
+  readonly edited_at: string | null
+  readonly changes?: readonly MemoryChange[]
   readonly tags: readonly string[]
   readonly event_date: string | null
   readonly occurred_start: string | null

@@ -10,6 +10,7 @@ import { overridesOf, type BankRow } from '../store/bank-table.js'
 import { inSlices, ROWS_AT_ONCE } from '../store/slices.js'
 import { turn } from '../store/turn.js'
 import { hiddenRow, type HiddenMemory } from './hidden.js'
+import { readChanges, readEvents, type MemoryChange } from './histories.js'
 import type { ZipSink } from './zip-writer.js'
 import { chunksOf, findDocument, type DocumentRow } from '../store/document-table.js'
 import type { MemoryRow } from '../store/memory-table.js'
@@ -97,22 +98,29 @@ function addDocument ({ store }: Core, sink: BankSink, document: DocumentRow, pl
       'SELECT DISTINCT s.source FROM memories m JOIN memory_sources s ON s.source = m.seq WHERE m.document = ?', [document.seq]).map(({ source }) => source))
     for (const [index, { seq }] of valid.entries()) if (isSource.has(seq)) places.set(seq, document.seq * FACTS_MOST + index)
   }
+  const changes = readChanges(store, 'document', document.seq)
   const factOf = (row: MemoryRow): TransferFact => transferFact(
-    row, row.chunk === null ? null : indexOf.get(row.chunk) ?? null, lifecycle
+    row, row.chunk === null ? null : indexOf.get(row.chunk) ?? null, lifecycle, changes.get(row.seq)
   )
   sink.addDocument({
     id: document.document_id,
     original_text: document.original_text,
     retain_params: parsed(document.retain_params) as JsonRow | null,
     tags: parsed(document.tags) as string[],
+    observation_scopes: parsed(document.observation_scopes),
     created_at: wireTime(document.created_at),
     chunks: chunks.map(chunk => ({ chunk_index: chunk.chunk_index, chunk_text: chunk.text })),
     facts: valid.map(factOf),
-    invalidated: memories.filter(({ state }) => state !== 'valid').map(row => ({ ...factOf(row), invalidation_reason: row.invalidation_reason }))
+    invalidated: memories.filter(({ state }) => state !== 'valid').map(row => ({
+      ...factOf(row), invalidation_reason: row.invalidation_reason, invalidated_at: wireTime(row.invalidated_at)
+    })),
+    events: readEvents(store, document.seq)
   })
 }
 
-function transferFact (row: MemoryRow, chunkIndex: number | null, lifecycle: boolean): TransferFact {
+function transferFact (
+  row: MemoryRow, chunkIndex: number | null, lifecycle: boolean, changes: readonly MemoryChange[] | undefined
+): TransferFact {
   return {
     text: row.text, source_id: row.id, fact_type: row.fact_type, context: row.context, event_date: wireTime(
       row.occurred_start ?? row.mentioned_at
@@ -123,7 +131,15 @@ function transferFact (row: MemoryRow, chunkIndex: number | null, lifecycle: boo
     observation_scopes: parsed(row.observation_scopes), chunk_index: chunkIndex, entities: parsed(row.entities) as string[],
     causal_relations: [],
     created_at: wireTime(row.created_at), consolidated_at: lifecycle ? wireTime(row.consolidated_at) : null,
-    consolidation_failed_at: lifecycle ? wireTime(row.consolidation_failed_at) : null
+    consolidation_failed_at: lifecycle ? wireTime(row.consolidation_failed_at) : null, ...editsOf(row, changes)
+  }
+}
+
+/** Most memories have none. Pure. */
+function editsOf (row: MemoryRow, changes: readonly MemoryChange[] | undefined): Pick<TransferFact, 'edited_at' | 'changes'> {
+  return {
+    ...row.edited_at !== null && { edited_at: wireTime(row.edited_at) },
+    ...changes !== undefined && { changes }
   }
 }
 
@@ -142,7 +158,9 @@ function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Gener
       .map(({ source }) => place(source))
     if (sources.length === 0 || sources.includes(null)) continue
     yield {
-      source_id: row.id, text: row.text, tags: parsed(row.tags) as string[], event_date: wireTime(
+      source_id: row.id, text: row.text, context: row.context, entities: parsed(row.entities) as string[],
+      created_at: wireTime(row.created_at), edited_at: null, ...editsOf(row, readChanges(store, 'memory', row.seq).get(row.seq)),
+      tags: parsed(row.tags) as string[], event_date: wireTime(
         row.occurred_start ?? row.mentioned_at
       ),
       occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),

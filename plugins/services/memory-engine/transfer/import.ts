@@ -89,8 +89,9 @@ export function mustBeNew ({ store }: Core, bankId: string): void {
 }
 
 /** How much work a document is, in facts. Pure. */
-export function weightOf ({ facts }: TransferDocument): number {
-  return facts.length + 1
+export function weightOf ({ facts, invalidated, events }: TransferDocument): number {
+  const all = [...facts, ...invalidated]
+  return 1 + all.length + events.length + all.reduce((sum, { changes }) => sum + (changes?.length ?? 0), 0)
 }
 
 /** In their order, each about as much work as the others. Pure. */

@@ -5,6 +5,7 @@ import type { BankRow } from '../store/bank-table.js'
 import { appendChunks, settleText, writeDocument } from '../store/document-table.js'
 import { insertMemory, invalidateMemory, stageMemory, type FactType, type MemoryRow, type NewMemory } from '../store/memory-table.js'
 import type { TransferDocument, TransferFact, TransferObservation } from './archive.js'
+import { writeChanges, writeEvents } from './histories.js'
 
 /** What an import did, for its operation's `result_metadata`. */
 export interface Imported {
@@ -23,6 +24,8 @@ export class Importing {
   readonly #facts = new Map<string, number[]>()
   readonly #documents: number[] = []
   readonly #memories: number[] = []
+  /** Of the document that is being written: ids of its archive that memories here had already. */
+  readonly #newIds = new Map<string, string>()
   #observations = 0
   #lostObservations = 0
 
@@ -41,19 +44,21 @@ export class Importing {
     const { store } = this.#core
     const params = given.retain_params
     const metadata = (params?.metadata ?? {}) as Record<string, string>
-    const seq = writeDocument(
-      store, this.#bank.seq, given.id, { tags: given.tags, metadata, retainParams: params, observationScopes: null }, this.#now
-    )
+    const facts = { tags: given.tags, metadata, retainParams: params, observationScopes: given.observation_scopes }
+    const seq = writeDocument(store, this.#bank.seq, given.id, facts, this.#now)
     const chunks = this.#chunks(seq, given)
     if (given.created_at !== null) store.run('UPDATE documents SET created_at = ? WHERE seq = ?', [Date.parse(given.created_at), seq])
     this.#facts.set(given.id, given.facts.map(fact => this.#fact(fact, seq, chunks)))
     for (const fact of given.invalidated) {
       const memory = this.#fact(fact, seq, chunks)
-      const reason = fact.invalidation_reason ?? null
-      if (this.#isStaged) store.run('UPDATE memories SET invalidation_reason = ?, invalidated_at = ? WHERE seq = ?', [reason, this.#now, memory])
-      else invalidateMemory(store, store.get<MemoryRow>('SELECT * FROM memories WHERE seq = ?', [memory])!, reason, this.#now)
+      const [reason, at] = [fact.invalidation_reason ?? null, timeOf(fact.invalidated_at) ?? this.#now]
+      if (!this.#isStaged) invalidateMemory(store, this.#row(memory), reason, this.#now)
+      store.run('UPDATE memories SET invalidation_reason = ?, invalidated_at = ? WHERE seq = ?', [reason, at, memory])
     }
-    noteEvent(store, seq, 'retain', this.#now, { facts_added: given.facts.length })
+    const ids = this.#newIds
+    writeEvents(store, seq, given.events, id => ids.get(id) ?? id)
+    ids.clear()
+    if (given.events.length === 0) noteEvent(store, seq, 'retain', this.#now, { facts_added: given.facts.length })
     this.#documents.push(seq)
   }
 
@@ -62,10 +67,11 @@ export class Importing {
     if (sources.length === 0 || sources.some(source => source === undefined)) return void (this.#lostObservations += 1)
     this.#observations += 1
     this.#memories.push(this.#insert({
-      document: null, chunk: null, text: given.text, context: null, factType: 'observation', entities: [], tags: given.tags, metadata: {},
+      document: null, chunk: null, text: given.text, context: given.context, factType: 'observation', entities: namesOf(given), tags: given.tags,
+      metadata: {},
       observationScopes: given.observation_scopes, ...whenOf(given), proofCount: given.proof_count,
-      sources: sources as number[], ...this.#idOf(given.source_id)
-    }))
+      sources: sources as number[], ...createdAtOf(given)
+    }, given))
   }
 
   end (): Imported {
@@ -104,11 +110,10 @@ export class Importing {
     const seq = this.#insert({
       document, chunk: fact.chunk_index === null ? null : chunks.get(fact.chunk_index) ?? null, text: fact.text,
       context: fact.context,
-      factType: fact.fact_type as FactType, entities: fact.entities.map(name => ({ text: name })), tags: fact.tags,
+      factType: fact.fact_type as FactType, entities: namesOf(fact), tags: fact.tags,
       metadata: fact.metadata,
-      observationScopes: fact.observation_scopes, ...whenOf(fact), ...this.#idOf(fact.source_id),
-      ...fact.created_at !== null && { createdAt: Date.parse(fact.created_at) }
-    })
+      observationScopes: fact.observation_scopes, ...whenOf(fact), ...createdAtOf(fact)
+    }, fact)
     const [done, failed] = [timeOf(fact.consolidated_at), timeOf(fact.consolidation_failed_at)]
     if (done !== null || failed !== null) {
       store.run('UPDATE memories SET consolidated_at = ?, consolidation_failed_at = ? WHERE seq = ?', [done, failed, seq])
@@ -117,16 +122,34 @@ export class Importing {
     return seq
   }
 
-  #insert (memory: NewMemory): number {
-    return (this.#isStaged ? stageMemory : insertMemory)(this.#core.store, this.#bank.seq, memory, this.#now)
+  /** With the id that it had, unless a memory here has it, and what it said before. */
+  #insert (
+    memory: NewMemory, { source_id: id, changes, edited_at: editedAt }: Pick<TransferFact, 'source_id' | 'changes' | 'edited_at'>
+  ): number {
+    const { store } = this.#core
+    const isKept = id !== null && UUID.test(id) && store.get('SELECT 1 FROM memories WHERE id = ?', [id]) === undefined
+    const write = this.#isStaged ? stageMemory : insertMemory
+    const seq = write(store, this.#bank.seq, isKept ? { ...memory, id } : memory, this.#now)
+    if (id !== null && !isKept) this.#newIds.set(id, this.#row(seq).id)
+    if (changes !== undefined) writeChanges(store, seq, changes)
+    const at = timeOf(editedAt)
+    if (at !== null) store.run('UPDATE memories SET edited_at = ? WHERE seq = ?', [at, seq])
+    return seq
   }
 
-  /** The id that it had, unless a memory here has it. */
-  #idOf (id: string | null): { readonly id?: string } {
-    const isFree = id !== null && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id) &&
-      this.#core.store.get('SELECT 1 FROM memories WHERE id = ?', [id]) === undefined
-    return isFree ? { id } : {}
+  #row (seq: number): MemoryRow {
+    return this.#core.store.get<MemoryRow>('SELECT * FROM memories WHERE seq = ?', [seq])!
   }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+function namesOf ({ entities }: Pick<TransferFact, 'entities'>): NewMemory['entities'] {
+  return entities.map(name => ({ text: name }))
+}
+
+function createdAtOf ({ created_at: at }: Pick<TransferFact, 'created_at'>): Pick<NewMemory, 'createdAt'> {
+  return at === null ? {} : { createdAt: Date.parse(at) }
 }
 
 function whenOf (given: Pick<TransferFact, 'occurred_start' | 'occurred_end' | 'mentioned_at' | 'event_date'>): {
@@ -141,6 +164,6 @@ function whenOf (given: Pick<TransferFact, 'occurred_start' | 'occurred_end' | '
   }
 }
 
-function timeOf (iso: string | null): number | null {
-  return iso === null ? null : Date.parse(iso)
+function timeOf (iso: string | null | undefined): number | null {
+  return iso === null || iso === undefined ? null : Date.parse(iso)
 }

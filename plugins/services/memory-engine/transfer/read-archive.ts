@@ -2,8 +2,11 @@ import {
   bankTables, HIDDEN, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
+import { factTypes } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
+import { array, object, oneOf, optional, strings, text, time, whole } from './checked.js'
 import { withHidden } from './hidden.js'
+import { changesOf, eventsOf } from './histories.js'
 import { TooLarge, unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */
@@ -119,6 +122,7 @@ function documentOf (value: unknown, at: string): TransferDocument {
     original_text: optional(row.original_text, `${at}: original_text`),
     retain_params: row.retain_params === null || row.retain_params === undefined ? null : object(row.retain_params, `${at}: retain_params`),
     tags: strings(row.tags, `${at}: tags`),
+    observation_scopes: row.observation_scopes ?? null,
     created_at: time(row.created_at, `${at}: created_at`),
     chunks: array(row.chunks ?? [], `${at}: chunks`).map((chunk, n) => {
       const place = `${at}: chunks[${n}]`
@@ -126,7 +130,8 @@ function documentOf (value: unknown, at: string): TransferDocument {
       return { chunk_index: whole(index, `${place}.chunk_index`), chunk_text: text(chunkText, `${place}.chunk_text`) }
     }),
     facts: array(row.facts ?? [], `${at}: facts`).map((fact, n) => factOf(fact, `${at}: facts[${n}]`)),
-    invalidated: array(row.invalidated ?? [], `${at}: invalidated`).map((fact, n) => factOf(fact, `${at}: invalidated[${n}]`))
+    invalidated: array(row.invalidated ?? [], `${at}: invalidated`).map((fact, n) => factOf(fact, `${at}: invalidated[${n}]`)),
+    events: eventsOf(row.events, `${at}: events`)
   }
 }
 
@@ -134,12 +139,10 @@ function factOf (value: unknown, at: string): TransferFact {
   const row = object(value, at)
   const metadata = object(row.metadata ?? {}, `${at}.metadata`)
   for (const [key, each] of Object.entries(metadata)) text(each, `${at}.metadata.${key}`)
-  const type = text(row.fact_type, `${at}.fact_type`)
-  if (!['world', 'experience', 'observation'].includes(type)) throw wrong(`${at}.fact_type`, 'one of world, experience, observation')
   return {
     text: text(row.text, `${at}.text`),
     source_id: optional(row.source_id, `${at}.source_id`),
-    fact_type: type,
+    fact_type: oneOf(row.fact_type, factTypes, `${at}.fact_type`),
     context: optional(row.context, `${at}.context`),
     event_date: time(row.event_date, `${at}.event_date`),
     ...times(row, at),
@@ -155,7 +158,10 @@ function factOf (value: unknown, at: string): TransferFact {
     created_at: time(row.created_at, `${at}.created_at`),
     consolidated_at: time(row.consolidated_at, `${at}.consolidated_at`),
     consolidation_failed_at: time(row.consolidation_failed_at, `${at}.consolidation_failed_at`),
-    invalidation_reason: optional(row.invalidation_reason, `${at}.invalidation_reason`)
+    invalidation_reason: optional(row.invalidation_reason, `${at}.invalidation_reason`),
+    invalidated_at: time(row.invalidated_at, `${at}.invalidated_at`),
+    edited_at: time(row.edited_at, `${at}.edited_at`),
+    changes: changesOf(row.changes, `${at}.changes`)
   }
 }
 
@@ -164,7 +170,12 @@ function observationOf (value: unknown, at: string): TransferObservation {
   return {
     source_id: optional(row.source_id, `${at}.source_id`),
     text: text(row.text, `${at}.text`),
+    context: optional(row.context, `${at}.context`),
+    entities: strings(row.entities, `${at}.entities`),
     tags: strings(row.tags, `${at}.tags`),
+    created_at: time(row.created_at, `${at}.created_at`),
+    edited_at: time(row.edited_at, `${at}.edited_at`),
+    changes: changesOf(row.changes, `${at}.changes`),
     event_date: time(row.event_date, `${at}.event_date`),
     ...times(row, at),
     observation_scopes: row.observation_scopes ?? null,
@@ -182,42 +193,4 @@ function times (row: JsonRow, at: string): Pick<TransferFact, 'occurred_start' |
     occurred_end: time(row.occurred_end, `${at}.occurred_end`),
     mentioned_at: time(row.mentioned_at, `${at}.mentioned_at`)
   }
-}
-
-function wrong (at: string, expected: string): Error {
-  return new Error(`Invalid transfer archive: ${at} must be ${expected}`)
-}
-
-function object (value: unknown, at: string): JsonRow {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(at, 'an object')
-  return value as JsonRow
-}
-
-function array (value: unknown, at: string): unknown[] {
-  if (!Array.isArray(value)) throw wrong(at, 'a list')
-  return value
-}
-
-function text (value: unknown, at: string): string {
-  if (typeof value !== 'string') throw wrong(at, 'a text')
-  return value
-}
-
-function optional (value: unknown, at: string): string | null {
-  return value === null || value === undefined ? null : text(value, at)
-}
-
-function strings (value: unknown, at: string): string[] {
-  return array(value ?? [], at).map((each, n) => text(each, `${at}[${n}]`))
-}
-
-function whole (value: unknown, at: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw wrong(at, 'a whole number')
-  return value as number
-}
-
-function time (value: unknown, at: string): string | null {
-  const said = optional(value, at)
-  if (said !== null && Number.isNaN(Date.parse(said))) throw wrong(at, 'an ISO time')
-  return said
 }

@@ -2,7 +2,7 @@ import t from 'tap'
 import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
 import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
 import { form, openWithChat, over, zipInMemory } from './models-support.js'
-import { bytesOf, openInThread, type Wire } from './support.js'
+import { bytesOf, openEngine, openInThread, type Wire } from './support.js'
 
 async function download (engine: Pick<Wire['engine'], 'request'>, path: string): Promise<Buffer> {
   const { status, headers, ...answer } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
@@ -63,6 +63,63 @@ t.test('documents go from one bank to another with all that was made of them, an
   t.match(await imports('', await exported(wire, 'b', 'document-transfer/export?document_id=d1')), { documents_skipped: 1 })
   t.match(await call('POST', 'b/document-transfer/export?document_id=d1&include_observations=true'), { status: 400 })
   t.match(await call('GET', 'b/document-transfer'), { status: 410, body: { detail: /document-transfer\/export/ } })
+})
+
+t.test('documents and memories bring what happened to them: into a bank that is there, a new one and a clone', async t => {
+  const { call, engine } = openEngine(t)
+  await call('POST', 'b/memories', { items: [{ content: 'Paris is in Spain.', document_id: 'd', tags: ['t'] }] })
+  await call('POST', 'b/memories', { items: [{ content: 'Rome is in Italy.', document_id: 'd', update_mode: 'append' }] })
+  const { body: { items } } = await call('GET', 'b/memories/list')
+  const [rome, paris] = items.map(({ id }: { id: string }) => id)
+  await call('PATCH', `b/memories/${paris}`, { text: 'Paris is in France.', context: 'maps' })
+  await call('PATCH', `b/memories/${paris}`, { text: 'Paris lies in France.' })
+  await call('PATCH', `b/memories/${rome}`, { text: 'Rome lies in Italy.' })
+  await call('PATCH', `b/memories/${rome}`, { state: 'invalidated', reason: 'seldom' })
+  await call('PATCH', 'b/documents/d', { observation_scopes: [['t']] })
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers of the wire
+  const told = async (bank: string): Promise<any> => {
+    const listed = async (state: string): Promise<object[]> => (await call('GET', `${bank}/memories/list?state=${state}`)).body.items
+      .map(({ id: _, updated_at: __, chunk_id: ___, ...row }: Record<string, unknown>) => row)
+    const { body: { items: [{ id }] } } = await call('GET', `${bank}/memories/list`)
+    const { body: { items: [{ id: hidden }] } } = await call('GET', `${bank}/memories/list?state=invalidated`)
+    const { body: { items: events } } = await call('GET', `${bank}/documents/d/history`)
+    return {
+      valid: await listed('valid'), hidden: await listed('invalidated'), changes: (await call('GET', `${bank}/memories/${id}/history`)).body,
+      events: events.map(({ fact_id: fact, ...line }: Record<string, string>) => ({ ...line, fact: [id, hidden].indexOf(fact) }))
+    }
+  }
+  const before = await told('b')
+  t.same(before.changes.map((change: Record<string, unknown>) => change.previous_text), ['Paris is in France.', 'Paris is in Spain.'])
+  t.same(before.events.map(({ kind, fact }: Record<string, unknown>) => [kind, fact]), [
+    ['fact_invalidated', 1], ['fact_edited', 1], ['fact_edited', 0], ['fact_edited', 0], ['append', -1], ['retain', -1]
+  ])
+  const documents = await exported({ call, engine }, 'b', 'document-transfer/export')
+  const bank = await exported({ call, engine }, 'b', 'transfer/export')
+  const brought = async (into: string, path: string, archive: Buffer): Promise<void> => {
+    const { body: { operation_id: id } } = await call('POST', `${into}/${path}`, ...form('file', 'a.zip', archive))
+    t.match(await over(call, into, id), { status: 'completed' })
+  }
+  await over(call, 'b', (await call('POST', 'b/clone?target_bank_id=twin')).body.operation_id)
+  t.same(await told('twin'), before)
+  await call('PUT', 'c', {})
+  await brought('c', 'document-transfer', documents)
+  t.same(await told('c'), before, 'where its memories have other ids')
+  await brought('c', 'document-transfer?on_conflict=replace', documents)
+  t.same(await told('c'), before, 'and has no lines of what it replaced')
+  await brought('n', 'transfer/import', bank)
+  t.same(await told('n'), before)
+  for (const name of ['b', 'c', 'n', 'twin']) await call('DELETE', name)
+  await brought('b', 'transfer/import', bank)
+  t.same(await told('b'), before)
+  t.match((await call('GET', `b/memories/${paris}/history`)).body, { length: 2 }, 'which have their ids where those are free')
+
+  const old = zipInMemory()
+  for (const [name, bytes] of unzip(bank, 1e6)) {
+    const { events: _, observation_scopes: __, ...document } = JSON.parse(bytes.toString())
+    old.add(name, name.startsWith('documents/') ? Buffer.from(JSON.stringify({ ...document, facts: document.facts.map(({ changes: ___, ...fact }: Record<string, unknown>) => fact) })) : bytes)
+  }
+  await brought('old', 'transfer/import', old.end())
+  t.match((await call('GET', 'old/documents/d/history')).body, { total: 1, items: [{ kind: 'retain', facts_added: 1 }] }, 'an archive that does not tell them is one retain')
 })
 
 t.test('a large archive comes into a bank slice by slice: others are served meanwhile, and it is undone until it is committed', async t => {
@@ -127,6 +184,9 @@ t.test('an archive is checked whole before it changes anything', async t => {
     [with_('manifest.json', null), /manifest\.json is missing/], [with_('manifest.json', '{"schema_version":9}'), /schema version 9/],
     [with_('documents/000001.json', '{'), /000001\.json is not JSON/], [with_('documents/000001.json', null), /document_count 2, and it holds 1/],
     [with_('documents/000001.json', '{"id":"x","facts":[{"text":5}]}'), /000001\.json: facts\[0\]/],
+    [with_('documents/000001.json', '{"id":"x","events":[{"kind":"born","created_at":"2024-05-01"}]}'), /events\[0\]\.kind must be one of retain, /],
+    [with_('documents/000001.json', '{"id":"x","events":[{"kind":"retain"}]}'), /events\[0\]\.created_at must be an ISO time/],
+    [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":[{"changed_at":"2024-05-01","kind":"edited"}]}]}'), /changes\[0\]\.previous_text must be a text/],
     [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
     [with_('documents/000001.json', `{"id":"x","facts":[${'{},'.repeat(8_000_000)}{}]}`), /more than 16000000 values; export its documents in parts/],
     [with_('documents/000001.json', JSON.stringify({ id: `,"\\${',['.repeat(8_000_000)}`, created_at: 'soon' })), /created_at must be an ISO time/],
