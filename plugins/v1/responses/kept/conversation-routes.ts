@@ -9,7 +9,6 @@ import {
   itemsQuerySchema
 } from '../schemas.js'
 import { inputItems } from './items.js'
-import type { KeptResponses } from './kept-responses.js'
 import { page } from './routes.js'
 import type { Kept } from './told.js'
 
@@ -20,17 +19,21 @@ interface Conversation extends Json {
   readonly metadata: Record<string, string>
 }
 
+interface Found extends Pick<Kept, 'store' | 'readers'> {
+  readonly conversation: Conversation
+}
+
 const tag = 'Responses'
 /** What is written in one go while others wait. */
 const MOST_BYTES = 16 * 1024 * 1024
 
 /** Conversations: items that requests for responses name, read and go on with. @param open rejects where nothing is kept */
 export function conversationRoutes (open: () => Promise<Kept>, clock: Clock): readonly AnyRoute[] {
-  const found = async (id: string): Promise<{ readonly store: KeptResponses, readonly conversation: Conversation }> => {
-    const { store } = await open()
-    const kept = store.get(id)
+  const found = async (id: string): Promise<Found> => {
+    const { store, readers } = await open()
+    const kept = store.head(id)
     if (kept?.object !== 'conversation') throw noConversation(id)
-    return { store, conversation: shown(kept) }
+    return { store, readers, conversation: shown(kept) }
   }
   const common = { tag, dialect: responsesDialect } as const
   return [
@@ -82,29 +85,35 @@ export function conversationRoutes (open: () => Promise<Kept>, clock: Clock): re
       summary: 'Adds items to a conversation',
       schema: { params: conversationParamsSchema, body: conversationItemsBodySchema, response: itemListSchema },
       example: { items: [{ type: 'message', role: 'user', content: 'And I like ships.' }] },
-      handler: async ({ params: { id }, body: { items } }) => {
-        const { store } = await found(id)
+      handler: async ({ params: { id }, body: { items }, reply }) => {
+        const { store, readers } = await found(id)
         const added = bounded(items)
-        store.assertRoom(id, JSON.stringify(added).length)
+        const { length } = JSON.stringify(added)
+        store.assertRoom(id, length)
+        // what is refused behind this has been added
+        readers.assertRoom(length)
         if (!store.append(id, added, clock.now())) throw noConversation(id)
-        return page(added, added.length, undefined)
+        return readers.answerOnce(page(added, added.length, undefined), reply.raw)
       }
     }),
     defineRoute({
       ...common, method: 'GET', url: '/v1/conversations/:id/items',
       summary: 'The items of a conversation, newest first',
       schema: { params: conversationParamsSchema, querystring: itemsQuerySchema, response: itemListSchema },
-      handler: async ({ params: { id }, query: { order, limit, after } }) =>
-        page((await found(id)).store.items(id, order, true), limit, after)
+      handler: async ({ params: { id }, query: { order, limit, after }, reply }) => {
+        const { store, readers } = await found(id)
+        return readers.answerOnce(page(store.items(id, order, true), limit, after), reply.raw)
+      }
     }),
     defineRoute({
       ...common, method: 'GET', url: '/v1/conversations/:id/items/:item',
       summary: 'One item of a conversation',
       schema: { params: conversationItemParamsSchema, response: conversationItemSchema },
-      handler: async ({ params: { id, item } }) => {
-        const kept = (await found(id)).store.item(id, item)
+      handler: async ({ params: { id, item }, reply }) => {
+        const { store, readers } = await found(id)
+        const kept = store.item(id, item)
         if (kept === undefined) throw noItem(id, item)
-        return kept as { id: string, type: string }
+        return readers.answerOnce(JSON.stringify(kept), reply.raw)
       }
     }),
     defineRoute({

@@ -5,9 +5,11 @@ import {
   deletedSchema, itemListSchema, itemsQuerySchema, keptAnswerSchema, responseParamsSchema, retrieveQuerySchema
 } from '../schemas.js'
 import { responsesError } from '../errors.js'
-import { assertFollows, headOf, notFound, standing, told, type Kept } from './told.js'
+import { answered, assertFollows, headOf, notFound, told, type Kept } from './told.js'
 
 const tag = 'Responses'
+/** Of the items of a page, in characters, where there are several. */
+const LONGEST_PAGE = 16 * 1024 * 1024
 
 /** Routes for responses that are there. @param open rejects where nothing is kept */
 export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
@@ -24,10 +26,10 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       schema: { params: responseParamsSchema, querystring: retrieveQuerySchema, response: keptAnswerSchema },
       answers: [{ type: 'text/event-stream' }],
       dialect: responsesDialect,
-      handler: async ({ params: { id }, query: { stream = false, starting_after: after } }) => {
+      handler: async ({ params: { id }, query: { stream = false, starting_after: after }, reply }) => {
         if (!stream && after !== undefined) throw malformed('starting_after', 'is for streams: set stream to true, or leave it out')
         const kept = await found(id)
-        if (!stream) return standing(kept, id)
+        if (!stream) return answered(kept, id, reply.raw)
         if (after !== undefined) assertFollows(kept, id, after)
         kept.readers.assertRoom()
         return sse(signal => told(kept, id, after ?? -1, signal))
@@ -50,9 +52,9 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       summary: 'What a kept response was made of, with all that stands before it in its conversation',
       schema: { params: responseParamsSchema, querystring: itemsQuerySchema, response: itemListSchema },
       dialect: responsesDialect,
-      handler: async ({ params: { id }, query: { order, limit, after } }) => {
-        const { store } = await found(id)
-        return page(store.items(id, order, false), limit, after)
+      handler: async ({ params: { id }, query: { order, limit, after }, reply }) => {
+        const { store, readers } = await found(id)
+        return readers.answerOnce(page(store.items(id, order, false), limit, after), reply.raw)
       }
     }),
     defineRoute({
@@ -60,26 +62,39 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
       summary: 'Cancels a response that is being made in the background; one that is over stays as it is',
       schema: { params: responseParamsSchema, response: keptAnswerSchema },
       dialect: responsesDialect,
-      handler: async ({ params: { id } }) => {
+      handler: async ({ params: { id }, reply }) => {
         const kept = await found(id)
         if (headOf(kept, id).background !== true) throw responsesError('responses.not_background', `'${id}' was not made with background: true`, { param: 'id' })
         kept.background.cancel(id)
-        return standing(kept, id)
+        return answered(kept, id, reply.raw)
       }
     })
   ]
 }
 
-/** A page of a list, which is read up to its end. Throws `validation.invalid` for an `after` that the list does not have. */
-export function page (items: Iterable<Json>, limit: number, after: string | undefined): object {
-  const data: Json[] = []
+/**
+ * A page of a list as JSON, which is read up to its end; one with long items has fewer of them. Throws `validation.invalid` for
+ * an `after` that the list does not have.
+ */
+export function page (items: Iterable<Json>, limit: number, after: string | undefined): string {
+  const data: string[] = []
+  const ids: unknown[] = []
   let isBehind = after === undefined
+  let hasMore = false
+  let length = 0
   for (const item of items) {
-    if (isBehind) data.push(item)
-    else isBehind = item.id === after
-    if (data.length > limit) break
+    if (!isBehind) {
+      isBehind = item.id === after
+      continue
+    }
+    const text = JSON.stringify(item)
+    length += text.length
+    hasMore = data.length === limit || (data.length > 0 && length > LONGEST_PAGE)
+    if (hasMore) break
+    data.push(text)
+    ids.push(item.id)
   }
   if (!isBehind) throw malformed('after', 'must be the id of an item of this list')
-  const shown = data.slice(0, limit)
-  return { object: 'list', data: shown, first_id: shown[0]?.id ?? null, last_id: shown.at(-1)?.id ?? null, has_more: data.length > limit }
+  const rest = JSON.stringify({ first_id: ids[0] ?? null, last_id: ids.at(-1) ?? null, has_more: hasMore })
+  return `{"object":"list","data":[${data.join(',')}],${rest.slice(1)}`
 }

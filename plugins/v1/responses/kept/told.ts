@@ -1,11 +1,12 @@
-import type { SseEvent } from 'svc-gateway/plugin'
+import type { ServerResponse } from 'node:http'
+import type { JsonAnswer, SseEvent } from 'svc-gateway/plugin'
 import { malformed, type Json } from '../../over-chat/ref.js'
 import { responsesError } from '../errors.js'
 import type { BackgroundResponses } from './background.js'
 import { unpacked } from './event-batch.js'
 import type { KeptResponses } from './kept-responses.js'
 import type { LiveEvents } from './live-events.js'
-import type { HeldResponse, Readers } from './readers.js'
+import type { HeldResponse, Readers, WholeResponse } from './readers.js'
 import { begun, eventsOf, lastEvent, replayed, type ReplayedEvent } from './replay.js'
 
 export interface Kept {
@@ -98,8 +99,14 @@ export function headOf ({ store, background }: Kept, id: string): Json {
   return background.standing(response)
 }
 
+/** A response as it stands now, whole, as the answer for a reader. Throws `responses.busy`. */
+export function answered (kept: Kept, id: string, to: ServerResponse): JsonAnswer {
+  const { key, read } = asItStands(kept, id)
+  return kept.readers.answer(key, read, to)
+}
+
 /** As `headOf`, whole. */
-export function standing ({ store, background }: Kept, id: string): Json {
+function standing ({ store, background }: Kept, id: string): Json {
   const response = store.get(id)
   if (response?.object !== 'response') throw notFound(id)
   return background.standing(response)
@@ -107,11 +114,18 @@ export function standing ({ store, background }: Kept, id: string): Json {
 
 /** One that is over, for a reader. Throws `responses.busy`. */
 function wholeOf (kept: Kept, id: string): HeldResponse {
-  headOf(kept, id)
-  return kept.readers.hold(id, () => {
+  const { key, read } = asItStands(kept, id)
+  return kept.readers.hold(key, read)
+}
+
+/** A response says the same as long as it is in the same state. */
+function asItStands (kept: Kept, id: string): { readonly key: string, readonly read: () => WholeResponse } {
+  const { status } = headOf(kept, id)
+  const read = (): WholeResponse => {
     const { response, bytes } = kept.store.whole(id)!
     return { response: kept.background.standing(response), bytes }
-  })
+  }
+  return { key: `${id} ${String(status)}`, read }
 }
 
 export function notFound (id: string): Error {

@@ -65,6 +65,23 @@ t.test('an engine with a wire of its own', async t => {
     t.strictSame(events.map(({ sequence_number: number }) => number), [0, 1, 2, 3, 4])
   })
 
+  t.test('that sends comments alone is left when its response in the background is cancelled', async t => {
+    const left = new Promise<void>(resolve => {
+      engine.take((request, response) => {
+        request.resume()
+        response.writeHead(200, SSE).once('close', resolve)
+        const write = (): void => { if (!response.destroyed) response.write(': still here\n\n', () => setImmediate(write)) }
+        write()
+      })
+    })
+    const { id } = await client.responses.create({ ...order, stream: false })
+    t.match(await client.responses.retrieve(id), { status: 'in_progress' })
+    t.match(await client.responses.cancel(id), { status: 'cancelled' })
+    await left
+    t.match(await client.responses.retrieve(id), { status: 'cancelled' })
+    engine.take(null)
+  })
+
   t.test('that does not come to an end fails the response once it is too long, and is asked for no more', async t => {
     // each is a chunk: its client looks through what it has of an event again with every further one
     const piece = delta('x'.repeat(32 * 1024))
@@ -114,37 +131,86 @@ t.test('requests of connections that are as much as all of them may be are refus
   t.match(await other.next('response.completed'), { stream_id: 'later' })
 })
 
-t.test('clients that ask for a kept response as a stream and never read share it, and are as many as may be', async t => {
+t.test('clients that ask for what is kept and never read', async t => {
   const gateway = await speaking(t)
-  const text = 'x'.repeat(4 * 1024 * 1024)
-  const response = {
-    id: 'resp_0123456789abcdef01234567', object: 'response', status: 'completed',
-    output: [{ id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] }]
-  }
-  gateway.runtime.engine('agent').answer({ headers: JSON_TYPE, chunks: [JSON.stringify(response)] })
   const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'anything', maxRetries: 0 })
-  const { id } = await client.responses.create({ model: 'agent', input: 'hi' })
-  const { hostname, port } = new URL(gateway.baseUrl)
-  const sockets: Socket[] = []
-  const ask = async (): Promise<string> => {
-    const socket = connect(Number(port), hostname)
-    t.teardown(() => socket.destroy())
-    sockets.push(socket)
-    socket.write(`GET /v1/responses/${id}?stream=true HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)
-    let head = ''
-    while (!/output_text\.delta|responses\.busy/.test(head)) head += String((await once(socket, 'data'))[0])
-    socket.pause()
-    return head.slice(9, 12)
+  const MIB = 1024 * 1024
+  const kept = async (characters: number): Promise<{ readonly id: string, readonly text: string }> => {
+    const text = 'x'.repeat(characters)
+    const response = {
+      id: `resp_0123456789abcdef${String(characters).padStart(8, '0')}`, object: 'response', status: 'completed',
+      output: [{ id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] }]
+    }
+    gateway.runtime.engine('agent').answer({ headers: JSON_TYPE, chunks: [JSON.stringify(response)] })
+    return { id: (await client.responses.create({ model: 'agent', input: 'hi' })).id, text }
   }
-  const statuses: string[] = []
-  for (let i = 0; i < 100; i++) statuses.push(await ask())
-  t.equal(statuses.filter(status => status === '200').length, 64, 'of 4 MiB each')
-  t.strictSame(new Set(statuses.slice(64)), new Set(['503']))
-  for (const socket of sockets) socket.destroy()
-  let status = ''
-  while (status !== '200') status = await ask()
-  const final = await client.responses.stream({ response_id: id }).finalResponse()
-  t.equal(final.output_text.length, text.length, 'one who reads gets all of it')
+  const { hostname, port } = new URL(gateway.baseUrl)
+  const asker = (t: Test, path: string) => {
+    const sockets: Socket[] = []
+    /** Its status; all that comes behind the first of its body is not read. */
+    const ask = async (): Promise<string> => {
+      const socket = connect(Number(port), hostname)
+      t.teardown(() => socket.destroy())
+      sockets.push(socket)
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)
+      let head = ''
+      while (!/output_text|"data":|responses\.busy/.test(head)) head += String((await once(socket, 'data'))[0])
+      socket.pause()
+      return head.slice(9, 12)
+    }
+    const leave = (): void => { for (const socket of sockets.splice(0)) socket.destroy() }
+    return { ask, leave }
+  }
+  /** How many of them are answered, one after the other. */
+  const answered = async (t: Test, ask: () => Promise<string>, tries: number): Promise<number> => {
+    const statuses: string[] = []
+    for (let i = 0; i < tries; i++) statuses.push(await ask())
+    const count = statuses.indexOf('503')
+    t.strictSame(new Set(statuses.slice(count)), new Set(['503']), 'the others are told to ask again')
+    return count
+  }
+
+  await t.test('share a response as a stream, and are as many as may be', async t => {
+    const { id, text } = await kept(4 * MIB)
+    const { ask, leave } = asker(t, `/v1/responses/${id}?stream=true`)
+    t.equal(await answered(t, ask, 100), 64, 'of 4 MiB each')
+    leave()
+    while (await ask() !== '200');
+    const final = await client.responses.stream({ response_id: id }).finalResponse()
+    t.equal(final.output_text.length, text.length, 'one who reads gets all of it')
+    leave()
+  })
+
+  await t.test('share a response that they ask for as it is, and are as many as may be', async t => {
+    const { id, text } = await kept(16 * MIB)
+    const small = await kept(1000)
+    const { ask, leave } = asker(t, `/v1/responses/${id}`)
+    const before = process.memoryUsage().arrayBuffers
+    t.equal(await answered(t, ask, 20), 16, 'of 16 MiB each')
+    const held = (process.memoryUsage().arrayBuffers - before) / MIB
+    t.ok(held < 64, `all of them hold ${held} MiB`)
+    t.equal((await client.responses.retrieve(small.id)).output_text, small.text, 'a short one is told all the same')
+    leave()
+    while (await ask() !== '200');
+    t.equal((await client.responses.retrieve(id)).output_text.length, text.length, 'one who reads gets all of it')
+    leave()
+  })
+
+  await t.test('get the items of a conversation by the page, and are as many as may be', async t => {
+    const long = (length: number): { role: 'user', type: 'message', content: string } => ({ role: 'user', type: 'message', content: 'x'.repeat(length) })
+    const { id } = await client.conversations.create({ items: [long(15 * MIB)] })
+    await client.conversations.items.create(id, { items: [long(2 * MIB)] })
+    const { ask, leave } = asker(t, `/v1/conversations/${id}/items?order=asc`)
+    t.equal(await answered(t, ask, 20), 18, 'of 15 MiB each: a page of long items has fewer of them')
+    const refusal: unknown = await client.conversations.items.create(id, { items: [long(MIB)] }).catch((error: unknown) => error)
+    t.match(refusal, { status: 503, error: { code: 'responses.busy' } }, 'what could not be told is not added')
+    leave()
+    while (await ask() !== '200');
+    const lengths: number[] = []
+    for await (const item of client.conversations.items.list(id)) lengths.push(Math.floor(JSON.stringify(item).length / MIB))
+    t.strictSame(lengths, [2, 15], 'a client that turns the pages gets all of them')
+    leave()
+  })
 })
 
 t.test('the events of a long response are in memory only up to a bound, however many there are', t => {
