@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -133,8 +132,7 @@ t.test('serve: the ready block, --reload, and the end of standard input', async 
   t.match(await svc.firstLine, /^svc \d+\.\d+\.\d+ is ready at http:\/\/127\.0\.0\.1:\d+$/)
   mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
   writeFileSync(join(home, 'etc/svc/slots/late.toml'), 'device = "cpu"\n[model]\ndefault = "x"\n')
-  let log = ''
-  while (!log.includes('the configuration was read again')) log += String((await once(svc.child.stderr!, 'data'))[0])
+  await svc.says('the configuration was read again')
   svc.child.stdin!.end()
   const { code, stdout } = await svc.finished
   t.equal(code, 0)
@@ -226,9 +224,7 @@ t.test('one in standby takes over from a gateway that is killed, and probes tell
     next.child.kill('SIGKILL')
     await next.finished
   })
-  let said = ''
-  while (!said.includes('waiting to take over')) said += String((await once(next.child.stderr!, 'data'))[0])
-  t.match(said, `process ${first.child.pid}) on this home serves`)
+  t.match(await next.says('waiting to take over'), `process ${first.child.pid}) on this home serves`)
   t.match(await run(['serve', '--home', home, '--port', '0']), { code: 1, stderr: /another gateway .* runs on/ }, 'without the flag it is refused as ever')
   first.child.kill('SIGKILL')
   const { url } = JSON.parse(await next.firstLine) as { url: string }

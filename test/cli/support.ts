@@ -83,6 +83,8 @@ export interface SpawnedSvc {
   readonly finished: Promise<Finished>
   /** The first line on standard output. */
   readonly firstLine: Promise<string>
+  /** Resolves once it has said the text on standard error, with all that it has said there. */
+  says (text: string): Promise<string>
 }
 
 /** The real thing. A test that ends early must kill the child by its id. */
@@ -98,7 +100,11 @@ export function spawnSvc (args: readonly string[], env: Readonly<Record<string, 
   })()
   // a test that waits for the end only does not care
   firstLine.catch(() => {})
-  return { child, finished, firstLine }
+  const says = async (text: string): Promise<string> => {
+    while (!out.stderr.includes(text)) await Promise.race([once(child.stderr, 'data'), finished.then(gone)])
+    return out.stderr
+  }
+  return { child, finished, firstLine, says }
 }
 
 function gone (finished: Finished): never {

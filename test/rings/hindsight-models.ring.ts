@@ -172,7 +172,7 @@ async function brought (t: Test, modelsPort: number): Promise<void> {
   await gateway.kill('SIGKILL')
   t.match(await ask('memories/list'), /Ada/, 'it goes on without its gateway')
   gateway = await startLive(t, home, env, USER, [], gatewayPort)
-  t.match((await svc('list')).stdout, /^hindsight +up +python/m)
+  await eventually('it is taken over', async () => /^hindsight +up +python/m.test((await svc('list')).stdout))
   const postgres = await database()
   t.match(await svc('stop', 'hindsight'), { code: 0, stdout: 'Hindsight does not run.\n' })
   t.throws(() => process.kill(postgres, 0), { code: 'ESRCH' }, 'its database ends with it, whoever had started that')

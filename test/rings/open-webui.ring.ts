@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { embeddedGateway } from '../e2e/engine-gateways.js'
+import { eventually } from '../kernel/runtime/support.js'
 import { freePort } from '../ports.js'
 import { root } from '../repository.js'
 import { openPage, type Page } from './support/chromium.js'
@@ -141,7 +142,7 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
   // a busy machine takes longer than a start may, and what runs is waited for again
   for (let i = 0; i < 4 && started.code !== 0; i++) started = await svc(gateway.url, 'service', 'start', 'openwebui')
   t.match(started, { code: 0, stdout: 'Open WebUI answers.\n' })
-  t.match((await svc(gateway.url, 'service', 'list')).stdout, /openwebui +up +python/)
+  await eventually('it is up', async () => /openwebui +up +python/.test((await svc(gateway.url, 'service', 'list')).stdout))
 
   const page = await openPage(t)
   await signIn(page, origin)

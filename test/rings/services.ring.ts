@@ -10,6 +10,7 @@ import { run, type Finished } from '../cli/support.js'
 import { fakeEnginesImage } from '../e2e/fake-engines-image.js'
 import { api, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
+import { eventually } from '../kernel/runtime/support.js'
 import { freePort } from '../ports.js'
 import { containersOf, standInImage } from './support/stand-in.js'
 
@@ -21,6 +22,11 @@ interface Page {
   readonly user: number
   readonly starts: number
   readonly models: object
+}
+
+/** What is asked of a service is given two seconds, which a busy machine may need for itself. */
+async function shows (list: () => Promise<Finished>, line: RegExp): Promise<void> {
+  await eventually(String(line), async () => line.test((await list()).stdout))
 }
 
 t.test('without systemd a service runs as a container: wired, taken over after a crash, stopped, and taken away', async t => {
@@ -49,7 +55,7 @@ t.test('without systemd a service runs as a container: wired, taken over after a
     DEFAULT_MODELS: 'agent', RAG_EMBEDDING_MODEL: 'embed', EXTRA: 'yes', WEBUI_SECRET_KEY: /^[0-9a-f]{64}$/
   })
   t.match(first.models, { object: 'list', data: Array }, 'it reaches the gateway from inside')
-  t.match((await svc('list')).stdout, /^openwebui +up +container +- /m)
+  await shows(() => svc('list'), /^openwebui +up +container +- /m)
   t.match(await svc('logs', 'openwebui'), { code: 0, stdout: `the stand-in listens at ${port}\n` })
   const [id, ...more] = await containersOf(host, home)
   t.strictSame(more, [], 'one container')
@@ -57,7 +63,7 @@ t.test('without systemd a service runs as a container: wired, taken over after a
   await gateway.kill('SIGKILL')
   t.equal((await page()).starts, 1, 'it goes on without its gateway')
   gateway = await startLive(t, home, env, undefined, [], gatewayPort)
-  t.match((await svc('list')).stdout, /^openwebui +up +container/m)
+  await shows(() => svc('list'), /^openwebui +up +container/m)
   t.strictSame(await containersOf(host, home), [id], 'the next one takes it over')
   t.match(await svc('logs', 'openwebui'), { code: 0, stdout: /listens/ })
 
@@ -69,8 +75,7 @@ t.test('without systemd a service runs as a container: wired, taken over after a
   t.match(await svc('enable', 'openwebui'), { code: 0 })
   t.equal(await gateway.kill('SIGTERM'), 0)
   gateway = await startLive(t, home, env, undefined, [], gatewayPort)
-  let again = await page().catch(() => null)
-  while (again === null) again = await page().catch(() => null)
+  const again = await eventually('it runs', page)
   t.equal(again.starts, 3, 'one that is enabled starts with the gateway')
 
   t.match(await svc('uninstall', 'openwebui', '--data', '--yes'), { code: 0, stdout: 'Open WebUI is gone.\n' })
@@ -113,7 +118,7 @@ t.test('Hindsight as a container: its models are slots, and its database is in a
     },
     models: { object: 'list' }
   })
-  t.match((await svc('service', 'list')).stdout, /^hindsight +up +container/m)
+  await shows(() => svc('service', 'list'), /^hindsight +up +container/m)
   t.match(await svc('service', 'logs', 'hindsight'), { code: 0, stdout: `the stand-in listens at ${port}\n` })
   t.match(await svc('service', 'stop', 'hindsight'), { code: 0 })
   t.strictSame(await containersOf(host, home), [])
@@ -146,7 +151,7 @@ t.test('ComfyUI as a slot: offered, brought with its image, taken over after a c
   t.match(await offer(), { installed: true })
   t.strictSame(await containersOf(host, home), [], 'nothing runs before it is asked for')
   t.match(await svc('service', 'start', 'comfyui'), { code: 0 })
-  t.match((await svc('service', 'list')).stdout, /^comfyui +up +slot +- +http:/m)
+  await shows(() => svc('service', 'list'), /^comfyui +up +slot +- +http:/m)
   t.match(await api(gateway, 'POST', '/v1/images/generations', order), { status: 200, json: { data: [{ b64_json: String }] } }, 'the same engine makes the images')
   const [id, ...more] = await containersOf(host, home)
   t.strictSame(more, [], 'one engine, however it is called')
@@ -155,7 +160,7 @@ t.test('ComfyUI as a slot: offered, brought with its image, taken over after a c
 
   await gateway.kill('SIGKILL')
   gateway = await startLive(t, home, env)
-  t.match((await svc('service', 'list')).stdout, /^comfyui +up +slot/m)
+  await shows(() => svc('service', 'list'), /^comfyui +up +slot/m)
   t.strictSame(await containersOf(host, home), [id], 'the next gateway takes it over')
 
   t.match(await svc('service', 'uninstall', 'comfyui'), { code: 0, stdout: 'ComfyUI is uninstalled; its data is kept.\n' })
