@@ -86,7 +86,7 @@ async function standing (gateway: DoomedGateway): Promise<Standing> {
     const status = json as Standing & { switchover: { active: boolean } }
     if (!status.switchover.active) return status
     if (performance.now() > end) throw new Error(`the GPU never settled: ${JSON.stringify(json)}`)
-    await new Promise(resolve => { setTimeout(resolve, 20) })
+    await new Promise(resolve => { setTimeout(resolve, 100) })
   }
 }
 
