@@ -21,8 +21,8 @@ export const lifeChecks: readonly BenchCheck[] = [
   check('stop asks first, and waits for the end', async (t, { runtime, run, exits }) => {
     const { id } = await run()
     const start = performance.now()
-    await runtime.stop(id, 20)
-    t.ok(performance.now() - start < 15_000, 'an engine that obeys is not waited for')
+    await runtime.stop(id, 120)
+    t.ok(performance.now() - start < 110_000, 'an engine that obeys is not waited for')
     t.match(await runtime.inspect(id), { state: 'exited', exitCode: 0, address: null })
     t.equal((await collect(runtime.logs(id, { tail: 1, follow: false, signal: quiet })))[0], 'asked to stop')
     await eventually('its end is told', () => exits.length === 1)

@@ -10,7 +10,7 @@ import { root } from '../repository.js'
 import { lacking } from './support/clients.js'
 import { LAST_WORDS, scriptedModel, type ScriptedModel } from './support/scripted-model.js'
 
-t.setTimeout(880_000)
+t.setTimeout(1_800_000)
 
 interface Ended { readonly code: number | string, readonly stdout: string, readonly stderr: string }
 

@@ -7,7 +7,7 @@ import { api, liveHome, startLive, type LiveGateway } from '../e2e/live-gateway.
 import { root } from '../repository.js'
 import { fakeUpstream, upstreamTable } from '../wire/fake-upstream.js'
 
-t.setTimeout(850_000)
+t.setTimeout(1_800_000)
 
 interface Task {
   readonly id: string

@@ -15,7 +15,7 @@ import { scriptedModel } from './support/scripted-model.js'
 
 const run = promisify(execFile)
 
-t.setTimeout(900_000)
+t.setTimeout(1_800_000)
 
 interface Finished { readonly code: number, readonly stdout: string, readonly stderr: string }
 

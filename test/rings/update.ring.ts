@@ -18,6 +18,8 @@ import { fakeUpstream, okAnswer, upstreamTable } from '../wire/fake-upstream.js'
 import { run, type Finished } from '../cli/support.js'
 
 const execute = promisify(execFile)
+t.setTimeout(1_800_000)
+
 const LAUNCHER = 'dist/lib/plugins/services/updates/launcher/launch.js'
 
 interface Job { readonly state: string, readonly phase: string, readonly error: string | null }

@@ -94,8 +94,8 @@ t.test('a request that comes around is refused by the gateway that it comes back
 })
 
 t.test('gateways that list each other answer at once; when both are asked at once, after half of the time', async t => {
-  const pair = async (): Promise<[WireGateway, WireGateway]> => {
-    const svc = '[dispatcher]\nprefetch_timeout_s = 8\n'
+  const pair = async (patienceS: number): Promise<[WireGateway, WireGateway]> => {
+    const svc = `[dispatcher]\nprefetch_timeout_s = ${patienceS}\n`
     const [a, b] = [await wireGateway(t, { svc }), await wireGateway(t, { svc })]
     await addUpstream(a, { name: 'b', url: `${b.baseUrl}/v1` })
     await addUpstream(b, { name: 'a', url: `${a.baseUrl}/v1` })
@@ -107,10 +107,10 @@ t.test('gateways that list each other answer at once; when both are asked at onc
     for (const { data } of lists) t.ok(data.some(({ id }) => id === 'svc/agent'))
     return performance.now() - from
   }
-  const [one] = await pair()
+  const [one] = await pair(60)
   const alone = await timed(one)
-  t.ok(alone < 3_900, `${Math.round(alone)} ms`)
-  const both = await timed(...await pair())
+  t.ok(alone < 29_000, `${Math.round(alone)} ms`)
+  const both = await timed(...await pair(8))
   t.ok(both < 7_900, `${Math.round(both)} ms`)
 })
 
