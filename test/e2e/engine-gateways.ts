@@ -6,9 +6,8 @@ import { freePort } from '../ports.js'
 import { fakeEnginesImage } from './fake-engines-image.js'
 import { liveHome, startLive, writeHome, type LiveGateway } from './live-gateway.js'
 import { mediaHome } from './media-surfaces.js'
-import { textHome } from './text-surfaces.js'
+import { TEXT_PORTS, textHome } from './text-surfaces.js'
 
-const TEXT_PORTS = 6
 const MEDIA_PORTS = 3
 const REGISTRY = 'var/lib/svc/registry/registry.toml'
 

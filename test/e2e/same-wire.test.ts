@@ -4,18 +4,15 @@ import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
 import { startEmbedded } from '../plugins/providers/llm-server/support.js'
 import { liveHome, startLive, writeHome } from './live-gateway.js'
-import { callForTool, toolTemplate } from './text-surfaces.js'
+import { callForTool, thinkingTemplate, thought, toolTemplate } from './text-surfaces.js'
 
 t.setTimeout(600_000)
-
-const thinking = '{% for message in messages %}<|{{ message.role }}|>{% if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif %}' +
-  '{{ message.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}'
 
 /** What each model says, in the words of which template. */
 const models = {
   demo: { sentence: undefined, template: null },
   caller: { sentence: callForTool, template: toolTemplate },
-  thinker: { sentence: '<think> I should greet. </think> Hello there', template: thinking }
+  thinker: { sentence: thought, template: thinkingTemplate }
 } as const
 type Name = keyof typeof models
 

@@ -30,11 +30,20 @@ For each call return a JSON object within <tool_call></tool_call>:
 {%- endfor %}
 {%- if add_generation_prompt %}<|assistant|>{% endif %}`
 
+/** What a model that thinks says, in the words of `thinkingTemplate`, which llama-server reads back. */
+export const thought = '<think> I should greet. </think> Hello there'
+
+export const thinkingTemplate = '{% for message in messages %}<|{{ message.role }}|>{% if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif %}' +
+  '{{ message.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}'
+
+/** How many ports `textHome` takes. */
+export const TEXT_PORTS = 7
+
 const messages = [{ role: 'user' as const, content: 'Who are you?' }]
 
 /**
- * Slots for every text surface: `agent` says the sentence, `endless` never stops, `embed` and `rerank`, and `both`,
- * which cannot be.
+ * Slots for every text surface: `agent` says the sentence, `endless` never stops, `caller` calls a tool, `thinker` thinks first,
+ * `embed` and `rerank`, and `both`, which cannot be.
  */
 export function textHome (home: string, ports: readonly number[]): Record<string, string | Buffer> {
   const store = `${home}/var/lib/svc/models`
@@ -42,7 +51,7 @@ export function textHome (home: string, ports: readonly number[]): Record<string
     `type = "${type}"\ndevice = "cpu"\nport = ${port}\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 8192\n${extra}`
   const files = {
     demo: bigramGguf({ infill: true }), endless: bigramGguf({ cycle: true }), ranker: rankGguf(),
-    caller: bigramGguf({ sentence: callForTool })
+    caller: bigramGguf({ sentence: callForTool }), thinker: bigramGguf({ sentence: thought })
   }
   return {
     ...Object.fromEntries(Object.entries(files).map(([name, file]) => [`var/lib/svc/models/${name}.gguf`, file])),
@@ -55,6 +64,8 @@ export function textHome (home: string, ports: readonly number[]): Record<string
     'etc/svc/slots/rerank.toml': slot('reranking', 'ranker', ports[3]!),
     'var/lib/svc/models/chat-templates/tools.jinja': toolTemplate,
     'etc/svc/slots/caller.toml': slot('llm', 'caller', ports[5]!, 'labels = ["tool-calling"]\n').replace('[model]', 'chat_template = "tools"\n[model]'),
+    'var/lib/svc/models/chat-templates/thinking.jinja': thinkingTemplate,
+    'etc/svc/slots/thinker.toml': slot('llm', 'thinker', ports[6]!).replace('[model]', 'chat_template = "thinking"\n[model]'),
     'etc/svc/slots/both.toml': slot('embedding', 'demo', ports[4]!, '[server]\nextra_args = "--reranking"\n')
   }
 }

@@ -1,8 +1,11 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { createFakeEngine } from '../../kernel/testing/index.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { containerGateway, embeddedGateway } from '../e2e/engine-gateways.js'
+import { upstreamTable } from '../wire/fake-upstream.js'
+import { chat, speaking } from '../wire/format/dialect-engines.js'
 import { brought, runClient, scriptsBeside } from './support/clients.js'
 
 t.setTimeout(600_000)
@@ -20,14 +23,19 @@ t.test('JavaScript clients as they come', async t => {
   const installed = await brought(t, 'js-clients.sh', 'sdks')
   if (installed === null) return
   const scripts = await scriptsBeside(t, installed, 'js')
+  // it sees pictures, and speaks chat alone
+  const upstream = await createFakeEngine()
+  t.teardown(() => upstream.close())
+  upstream.answer(speaking({ '/chat/completions': chat }, ['gpt-9'], { error: { message: 'Invalid URL' } }))
+  const files = { 'etc/svc/upstreams.toml': upstreamTable('far', `${upstream.origin}/v1`) }
   await t.test('on engines in containers', async t => {
-    const gateway = await containerGateway(t)
+    const gateway = await containerGateway(t, '', files)
     if (gateway === null) return
     await runAll(t, gateway.url, 'llama', scripts)
     t.equal(await gateway.kill('SIGTERM'), 0)
   })
   await t.test('on the embedded engine', async t => {
-    const gateway = await embeddedGateway(t)
+    const gateway = await embeddedGateway(t, '', files)
     await runAll(t, gateway.url, 'embedded', scripts)
     t.equal(await gateway.kill('SIGTERM'), 0)
   })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
-import { textHome } from '../e2e/text-surfaces.js'
+import { TEXT_PORTS, textHome } from '../e2e/text-surfaces.js'
 import { liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { freePort } from '../ports.js'
 import { root } from '../repository.js'
@@ -12,7 +12,6 @@ import { brought, runClient, scriptsBeside } from './support/clients.js'
 t.setTimeout(600_000)
 
 const scripts = ['ai-sdk', 'langchain', 'mcp-remote', 'inspector'] as const
-const TEXT_PORTS = 6
 
 interface Event { readonly happened: Promise<void>, readonly happens: () => void }
 

@@ -9,7 +9,7 @@ t.setTimeout(600_000)
 
 /** The programs of `rings/python`, by the folder of packages that has what they import. */
 const programs = {
-  'openai-2': ['openai_client', 'litellm_library', 'llama_index_openai_like', 'instructor_library'],
+  'openai-2': ['openai_client', 'litellm_library', 'llama_index_openai', 'llama_index_openai_like', 'instructor_library'],
   'openai-3': ['openai_client', 'anthropic_client', 'langchain_openai_client', 'llm_program', 'openai_agents'],
   'pydantic-ai': ['pydantic_ai_library']
 }

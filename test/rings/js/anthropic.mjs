@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import Anthropic from '@anthropic-ai/sdk'
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
-import { caller, check, failureOf, fitsTool, requestsOf, sentence, tool, url } from './check.mjs'
+import { caller, check, failureOf, fitsTool, requestsOf, seer, sentence, thinker, tool, url } from './check.mjs'
 
 const client = new Anthropic({ baseURL: url, apiKey: 'anything' })
 const messages = [{ role: 'user', content: 'Who are you?' }]
@@ -63,6 +63,43 @@ await check('a tool, whole and streamed, and its result', async () => {
   const conversation = [...messages, { role: 'assistant', content: streamed.content }, result]
   const after = await client.messages.create({ ...question, messages: conversation, tools: order.tools })
   assert.ok(after.content.length > 0)
+})
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+const look = [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } }] }]
+
+await check('an image, whole, streamed and in the result of a tool', async () => {
+  const order = { ...question, model: seer, messages: look }
+  assert.equal((await client.messages.create(order)).content[0].text, 'A picture.')
+  assert.equal(await client.messages.stream(order).finalText(), 'A picture.')
+  const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: look[0].content }
+  const conversation = [
+    ...messages, { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: tool.name, input: {} }] }, { role: 'user', content: [result] }
+  ]
+  assert.equal((await client.messages.create({ ...order, messages: conversation })).content[0].text, 'A picture.')
+})
+await check('an image for a model that cannot see is refused once', async () => {
+  let error
+  const took = await requestsOf(async () => { error = await failureOf(client.messages.create({ ...question, messages: look })) })
+  assert.ok(error instanceof Anthropic.BadRequestError, String(error))
+  assert.match(error.message, /image/)
+  assert.equal(took, 1)
+})
+await check('thinking, whole and streamed, and a turn behind it', async () => {
+  const order = { ...question, model: thinker, max_tokens: 2048, thinking: { type: 'enabled', budget_tokens: 1024 } }
+  const fits = ({ content, stop_reason: reason }) => {
+    assert.deepEqual(content.map(({ type }) => type), ['thinking', 'text'])
+    assert.equal(content[0].thinking.trim(), 'I should greet.')
+    assert.equal(content[1].text.trim(), 'Hello there')
+    assert.equal(reason, 'end_turn')
+  }
+  const whole = await client.messages.create(order)
+  fits(whole)
+  const stream = client.messages.stream(order)
+  let thought = ''
+  stream.on('thinking', delta => { thought += delta })
+  fits(await stream.finalMessage())
+  assert.equal(thought.trim(), 'I should greet.')
+  fits(await client.messages.create({ ...order, messages: [...messages, { role: 'assistant', content: whole.content }, ...messages] }))
 })
 await check('countTokens', async () => {
   assert.ok((await client.messages.countTokens({ model: 'agent', messages })).input_tokens > 0)

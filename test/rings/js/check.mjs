@@ -18,6 +18,10 @@ export const tool = {
   parameters: { type: 'object', properties: { input: { type: 'array', items: { type: 'string' } } }, required: ['input'] }
 }
 
+/** A slot whose model thinks before it speaks, and the model of an upstream that sees pictures. */
+export const thinker = 'thinker'
+export const seer = 'far/gpt-9'
+
 /** Whether these are the arguments that the model calls it with. */
 export function fitsTool (args) {
   assert.deepEqual(typeof args === 'string' ? JSON.parse(args) : args, { input: ['one', 'two'] })
