@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { api, liveHome, startLive, type LiveGateway } from '../e2e/live-gateway.js'
+import { freePort } from '../ports.js'
 import { root } from '../repository.js'
 import { lacking } from './support/clients.js'
 import { LAST_WORDS, scriptedModel, type ScriptedModel } from './support/scripted-model.js'
@@ -207,7 +208,8 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
     'etc/svc/upstreams.toml': `[[upstream]]\nname = "ring"\nkind = "remote"\nurl = "${model.url}/v1"\n`,
     'etc/svc/prices.toml': PRICES
   })
-  const gateway = await startLive(t, home)
+  // the gateways after it have it too, and one of outgoing connections may be gone by then
+  const gateway = await startLive(t, home, {}, undefined, [], await freePort())
   const user = join(home, 'user')
   await mkdir(user)
   const svc: Svc = (...words) => new Promise(resolve => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { spawnSvc, type SpawnedSvc } from '../cli/support.js'
+import { freePort } from '../ports.js'
 import { until } from '../wire/wire-gateway.js'
 import { openPage } from './support/chromium.js'
 import { lacking } from './support/clients.js'
@@ -126,7 +127,9 @@ t.test('two pages in a browser follow the board through a crash and a restart of
   })
   const origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`
   const home = t.testdir({ etc: { svc: { 'svc.toml': `[server]\nallowed_origins = ["${origin}"]\n` } } })
-  let gateway = await serve(t, home)
+  // one of outgoing connections may be gone by the next start
+  const port = await freePort()
+  let gateway = await serve(t, home, port)
   const { url } = gateway
   html = page(url)
   const pages = [await openPage(t), await openPage(t)]
@@ -143,7 +146,7 @@ t.test('two pages in a browser follow the board through a crash and a restart of
     await work(5)
     gateway.child.kill(signal)
     await gateway.finished
-    gateway = await serve(t, home, Number(new URL(url).port))
+    gateway = await serve(t, home, port)
     // the pages are not back yet, or just so
     await work(25)
   }

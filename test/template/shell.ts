@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 
-const SCRIPT_MS = 120_000
-const END_MS = 15_000
+const SCRIPT_MS = 600_000
+const END_MS = 120_000
 
 /** Of the test runner and the npm that started it: they would change what the commands of a newcomer do. */
 const FOREIGN = /^(NODE_(OPTIONS|V8_COVERAGE|TEST_CONTEXT)$|_?TAP|npm_(lifecycle|package|command|execpath|config_local_prefix)|INIT_CWD$|SVC_|DOCKER_HOST$)/

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { core, definePlugin, defineTool, type ToolCatalogue } from '../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
 import builtins from '../../../plugins/index.js'
+import { freePort } from '../../ports.js'
 
 interface CallOptions {
   signal?: AbortSignal
@@ -152,10 +153,10 @@ for (const [name, connect] of Object.entries(clients)) {
   })
 
   t.test(`${name}: a restart of the gateway in between goes unnoticed`, async t => {
-    const gateway = await start(t)
+    const port = await freePort()
+    const gateway = await start(t, { port })
     const client = await connect(`${gateway.baseUrl}/mcp/bench`)
     await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })
-    const port = Number(new URL(gateway.baseUrl).port)
     await gateway.close()
     await start(t, { port })
     t.equal(textOf(await client.callTool({ name: 'add', arguments: { a: 2, b: 2 } })), '{"sum":4}')

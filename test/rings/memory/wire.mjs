@@ -21,7 +21,7 @@ async function ok (...args) {
 
 /** Asks until the answer will do; an operation whose model fails is tried again for minutes. */
 async function asked (ask, isOver) {
-  const end = performance.now() + 60_000
+  const end = performance.now() + 300_000
   for (;;) {
     const answer = await ask()
     if (isOver(answer)) return answer

@@ -39,7 +39,7 @@ async def refused(awaitable):
 
 async def asked(ask, is_over):
     """Asks until the answer will do; an operation whose model fails is tried again for minutes."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not is_over(answer := await ask()):
         assert time.monotonic() < end, f"it does not end: {answer}"
         await asyncio.sleep(0.05)
