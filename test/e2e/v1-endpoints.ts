@@ -157,7 +157,7 @@ async function batches (t: Test, url: string): Promise<void> {
     return await client.batches.create({ input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' })
   }
   let batch = await begin(row('a', 'agent'), row('b', 'nobody'))
-  for (const end = performance.now() + 60_000; batch.status !== 'completed' && performance.now() < end;) {
+  for (const end = performance.now() + 300_000; batch.status !== 'completed' && performance.now() < end;) {
     await new Promise(resolve => { setTimeout(resolve, 50) })
     batch = await client.batches.retrieve(batch.id)
   }

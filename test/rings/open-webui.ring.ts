@@ -164,7 +164,7 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
       method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ idle_timeout_s: 1 })
     })
     t.equal(changed.status, 200)
-    for (const end = performance.now() + 120_000; await slotState() !== 'offline' && performance.now() < end;) await pause()
+    for (const end = performance.now() + 300_000; await slotState() !== 'offline' && performance.now() < end;) await pause()
     t.equal(await slotState(), 'offline', 'it was unloaded by itself')
     await open(page, chat)
     t.match(await page.until(`${messages}.length >= 2 && /: /.test(${chosen}) && ${chosen}`, 'the saved chat'), /: agent/)
@@ -183,7 +183,7 @@ t.test('Open WebUI, installed and run by the gateway, is usable through all that
     }
     t.ok((await inFlight()).includes('endless'), 'the slot works on it')
     await page.click('[aria-label^="Stop"]')
-    for (const end = performance.now() + 30_000; (await inFlight()).includes('endless') && performance.now() < end;) await pause()
+    for (const end = performance.now() + 300_000; (await inFlight()).includes('endless') && performance.now() < end;) await pause()
     t.notOk((await inFlight()).includes('endless'), 'and on nothing any more, though its model never stops by itself')
   })
 
