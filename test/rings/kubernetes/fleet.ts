@@ -36,10 +36,12 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
   let gateway = await start()
   const idle = await usage(gateway)
   await told(t, gateway, `${names.length} slots loaded, ${ALL} engines`, ALL, async () => {
-    const loads = await Promise.all(names.map(name => api(gateway, 'POST', `/api/slots/${name}/load`, {})))
-    t.strictSame(loads.filter(({ status }) => status !== 200), [])
+    const loads = Promise.all(names.map(name => api(gateway, 'POST', `/api/slots/${name}/load`, {})))
+    // the answer of a load that takes five minutes is given up here, and the load goes on
+    if (isFull) loads.catch(() => {})
+    else t.strictSame((await loads).filter(({ status }) => status !== 200), [])
+    await eventually('all are up', async () => await ready(gateway) === ALL, isFull ? 1_200_000 : undefined)
   })
-  await eventually('all are up', async () => await ready(gateway) === ALL)
   t.equal((await podsOf(here)).length, ALL)
   t.comment(`resident ${idle.mib} MiB before, ${(await usage(gateway)).mib} MiB after`)
 
