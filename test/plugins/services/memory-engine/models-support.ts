@@ -73,3 +73,19 @@ export function consolidating (errand: Errand): Promise<ErrandAnswer> {
   const ids = [...messages.at(-1)!.content.split('NEW FACTS')[1]!.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id)
   return Promise.resolve(completion(JSON.stringify({ creates: [{ text: 'Numbers.', source_fact_ids: ids }] })))
 }
+
+/** Answers of a reranker that cannot be used, of three documents: a text is sent as it is. */
+export const rerankerLies: Readonly<Record<string, (query: string, documents: readonly string[]) => unknown>> = {
+  'too few': () => ({ results: [{ index: 2, relevance_score: 1 }] }),
+  'wrong indexes': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 7, relevance_score: i })) }),
+  'too many': (_, documents) => ({ results: [...documents, 'one more'].map((_, index) => ({ index, relevance_score: 1 })) }),
+  'indexes below zero, or none': (_, documents) => ({ results: documents.map((_, i) => i === 0 ? { relevance_score: 1 } : { index: -i, relevance_score: i }) }),
+  'half an index': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 0.5, relevance_score: i })) }),
+  'no list': () => ({ results: { length: 3 } }),
+  'the same twice': (_, documents) => ({ results: documents.map((_, i) => ({ index: 2, relevance_score: i })) }),
+  'no numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: null })) }),
+  'texts for numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: String(index) })) }),
+  'a number beyond all bounds': () => '{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1},{"index":2,"relevance_score":2}]}',
+  'NaN': () => '{"results":[{"index":0,"relevance_score":NaN},{"index":1,"relevance_score":1},{"index":2,"relevance_score":2}]}',
+  'no JSON': () => 'NaN…'
+}

@@ -5,6 +5,7 @@ import type { EngineScript } from '../../../../kernel/testing/index.js'
 import { fakeUpstream, upstreamTable } from '../../../wire/fake-upstream.js'
 import { wireGateway } from '../../../wire/wire-gateway.js'
 import { memoryPlugins } from '../memory/host.js'
+import { rerankerLies } from './models-support.js'
 import { noModels, openEngine, type Wire } from './support.js'
 
 const retain = (call: Wire['call'], bank: string, ...items: readonly (string | object)[]) =>
@@ -258,23 +259,10 @@ t.test('a reranker has its say within its time, and one that is slow, away or ly
   const { headers, body } = await recall(call, 'b', 'tea')
   t.equal(headers['x-svc-recall'], 'text+rerank')
   t.match(body.results[0], { text: 'tea of the north', scores: { reranker: 9 } })
-  const lies: Record<string, typeof state.rerank> = {
-    'too few': () => ({ results: [{ index: 2, relevance_score: 1 }] }),
-    'wrong indexes': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 7, relevance_score: i })) }),
-    'too many': (_, documents) => ({ results: [...documents, 'one more'].map((_, index) => ({ index, relevance_score: 1 })) }),
-    'indexes below zero, or none': (_, documents) => ({ results: documents.map((_, i) => i === 0 ? { relevance_score: 1 } : { index: -i, relevance_score: i }) }),
-    'half an index': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 0.5, relevance_score: i })) }),
-    'no list': () => ({ results: { length: 3 } }),
-    'the same twice': (_, documents) => ({ results: documents.map((_, i) => ({ index: 2, relevance_score: i })) }),
-    'no numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: null })) }),
-    'texts for numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: String(index) })) }),
-    'a number beyond all bounds': () => '{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1},{"index":2,"relevance_score":2}]}',
-    'NaN': () => '{"results":[{"index":0,"relevance_score":NaN},{"index":1,"relevance_score":1},{"index":2,"relevance_score":2}]}',
-    'no JSON': () => 'NaN…',
-    'away': () => { throw new Error('connect ECONNREFUSED') },
-    'a refusal': () => 500
+  const failures: Record<string, typeof state.rerank> = {
+    ...rerankerLies, 'no connection': () => { throw new Error('connect ECONNREFUSED') }, 'a refusal': () => 500
   }
-  for (const [name, lie] of Object.entries(lies)) {
+  for (const [name, lie] of Object.entries(failures)) {
     use(lie)
     const answer = await recall(call, 'b', 'tea', { trace: true })
     t.same(answer.body.results.map((result: { text: string }) => result.text), fused, name)
