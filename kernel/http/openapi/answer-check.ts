@@ -16,16 +16,13 @@ export const MISFIT_HEADER = 'x-svc-undocumented-answer'
  * instead, with a header that says what it was.
  */
 export function answerCheck (route: AnyRoute, log: Logger): (response: ServerResponse) => void {
-  const { schema, produces, status, answers } = route
-  const words = responsesOf(route, schema?.response === undefined ? null : {})
-  // a route that says nothing of its answer, which the kernel leaves to plugins of others, gives JSON, events or nothing
-  const isSilent = schema?.response === undefined && produces === undefined && answers === undefined
-  const documented = isSilent ? { ...words, [status ?? 200]: { content: { 'application/json': {}, 'text/event-stream': {} } } } : words
+  // most routes are never asked by a test, and schemas are made when they are looked at
+  let documented: Json | null = null
   return response => {
     const writeHead = response.writeHead.bind(response) as (...head: Head) => ServerResponse
     response.writeHead = ((...head: Head) => {
       const [status, ...rest] = head
-      const misfit = undocumented(documented, status, typeOf(response, rest))
+      const misfit = undocumented(documented ??= documentedBy(route), status, typeOf(response, rest))
       if (misfit === null) return writeHead(...head)
       const what = `${route.method} ${route.url}: ${misfit}`
       log.error({ route: route.url, status }, `${UNDOCUMENTED} ${what}`)
@@ -33,6 +30,14 @@ export function answerCheck (route: AnyRoute, log: Logger): (response: ServerRes
       return writeHead(500, ...rest)
     }) as typeof response.writeHead
   }
+}
+
+function documentedBy (route: AnyRoute): Json {
+  const { schema, produces, status, answers } = route
+  const words = responsesOf(route, schema?.response === undefined ? null : {})
+  // a route that says nothing of its answer, which the kernel leaves to plugins of others, gives JSON, events or nothing
+  const isSilent = schema?.response === undefined && produces === undefined && answers === undefined
+  return isSilent ? { ...words, [status ?? 200]: { content: { 'application/json': {}, 'text/event-stream': {} } } } : words
 }
 
 /** What the document lacks, null when it has the answer. Pure. */

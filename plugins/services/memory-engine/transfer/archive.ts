@@ -1,4 +1,5 @@
 import { inPieces, jsonList } from '../store/turn.js'
+import type { JsonRow } from './checked.js'
 import type { DocumentEvent, MemoryChange } from './histories.js'
 import { ZipWriter, type ZipSink } from './zip-writer.js'
 
@@ -71,7 +72,6 @@ export const bankTables: readonly BankTable[] = ['banks', 'mental_models', 'dire
 export const historyTables = ['audit_log', 'llm_requests'] as const
 /** Hidden facts, as a Hindsight server has them: see `hidden.ts`. */
 export const HIDDEN = 'data/invalidated_memory_units.json'
-export type JsonRow = Readonly<Record<string, unknown>>
 
 export interface Archive {
   readonly type: 'documents' | 'bank'

@@ -1,8 +1,8 @@
-import type { JsonRow } from './archive.js'
-
 /*
  * What a value in an archive must be. Each throws an Error that says where there is something else. Pure.
  */
+
+export type JsonRow = Readonly<Record<string, unknown>>
 
 export function wrong (at: string, expected: string): Error {
   return new Error(`Invalid transfer archive: ${at} must be ${expected}`)

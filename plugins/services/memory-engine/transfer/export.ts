@@ -16,7 +16,8 @@ import { chunksOf, findDocument, type DocumentRow } from '../store/document-tabl
 import type { MemoryRow } from '../store/memory-table.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
 import { wireTime } from '../wire/times.js'
-import { ArchiveWriter, historyTables, type BankSink, type JsonRow, type TransferFact, type TransferObservation } from './archive.js'
+import { ArchiveWriter, historyTables, type BankSink, type TransferFact, type TransferObservation } from './archive.js'
+import type { JsonRow } from './checked.js'
 
 export interface ExportOptions {
   readonly type: 'documents' | 'bank'

@@ -1,6 +1,7 @@
 import { wireTime } from '../wire/times.js'
 import type { MemoryRow } from '../store/memory-table.js'
-import { HIDDEN, type JsonRow, type TransferDocument, type TransferFact } from './archive.js'
+import { HIDDEN, type TransferDocument, type TransferFact } from './archive.js'
+import type { JsonRow } from './checked.js'
 import { map } from './cells.js'
 
 /*

@@ -8,7 +8,8 @@ import { targetProblem } from '../webhooks/target.js'
 import { httpConfig, plainHttp } from '../webhooks/http-config.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
 import { int, readAs } from '../wire/shape.js'
-import type { BankRest, JsonRow } from './archive.js'
+import type { BankRest } from './archive.js'
+import type { JsonRow } from './checked.js'
 import { map, mapOrNull, strings, text, time } from './cells.js'
 
 const maxTokens = int({ min: 1 })

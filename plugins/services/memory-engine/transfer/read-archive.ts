@@ -1,10 +1,10 @@
 import {
-  bankTables, HIDDEN, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
+  bankTables, HIDDEN, historyTables, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
 import { factTypes } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
-import { array, object, oneOf, optional, strings, text, time, whole } from './checked.js'
+import { array, object, oneOf, optional, strings, text, time, whole, type JsonRow } from './checked.js'
 import { withHidden } from './hidden.js'
 import { changesOf, eventsOf } from './histories.js'
 import { TooLarge, unzipped } from './zip.js'
