@@ -54,6 +54,11 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     const back = await svc('import', 'project__copy', file)
     t.match(back, { code: 0, stdout: /web\.zip is in project__copy\.\n$/ }, back.stderr)
     t.match(await svc('list', '--dataset', 'project:copy'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
+    t.match(await svc('import', 'project__copy', file), {
+      code: 1, stderr: /^Error: there is a bank 'project__copy' already\n`--on-conflict skip`, `replace` or `new-id` puts the file into it\.\n$/
+    })
+    for (const rule of ['skip', 'replace', 'new-id']) t.match(await svc('import', 'project__copy', file, '--on-conflict', rule), { code: 0 }, rule)
+    t.equal((await svc('list', '--dataset', 'project:copy')).stdout.match(/Deploys happen on Tuesdays/g)?.length, 2, 'new-id leaves both')
     t.match(await svc('import', 'project__copy', join(folder, 'none.zip')), { code: 1, stderr: /cannot be read/ })
     t.match(await svc('export', 'never__made'), { code: 1, stderr: /^Error: Bank 'never__made' not found\n/ }, 'in words and no JSON')
   })

@@ -7,6 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
+import { ApiFailure } from '../../client/api-failure.js'
 import { pathOf, type ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
@@ -52,14 +53,18 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
       else cli.out.line(`${bank} is in ${file}, ${size} bytes.`)
     })
   memory.command('import <bank> <file>')
-    .description('put such a file into a bank')
-    .addOption(new Option('--on-conflict <rule>', 'what becomes of documents that are there').choices(['skip', 'replace', 'new-id']).default('skip'))
+    .description('make a bank of such a file')
+    .addOption(new Option('--on-conflict <rule>', 'put it into a bank that is there; what becomes of documents that both have').choices(['skip', 'replace', 'new-id']))
     .option('--json', 'print how it ended, as the API tells it')
-    .addHelpText('after', examples('svc memory import shared shared.zip'))
-    .action(async (bank: string, file: string, options: { onConflict: string, json?: true }, command: Command) => {
+    .addHelpText('after', examples('svc memory import shared shared.zip', 'svc memory import shared more.zip --on-conflict skip'))
+    .action(async (bank: string, file: string, options: { onConflict?: string, json?: true }, command: Command) => {
       const client = cli.client(command)
       const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/transfer/import`}`
-      const answer = await client.send({ method: 'POST', path, query: { document_conflict: options.onConflict }, timeoutMs: null }, await formOf(file))
+      const query = options.onConflict === undefined ? {} : { mode: 'merge', document_conflict: options.onConflict }
+      const answer = await client.send({ method: 'POST', path, query, timeoutMs: null }, await formOf(file)).catch((error: unknown) => {
+        if (!(error instanceof ApiFailure) || error.status !== 409) throw error
+        throw new CliFailure(`there is a bank '${bank}' already`, { hints: ['`--on-conflict skip`, `replace` or `new-id` puts the file into it.'], cause: error })
+      })
       const done = await ended(cli, client, bank, begunSchema.parse(answer).operation_id)
       if (options.json === true) cli.out.json(done)
       else cli.out.line(`${file} is in ${bank}.`)

@@ -1,6 +1,6 @@
 const N_VOCAB = 51_865
 const TOKENS = 50_257
-/** Whisper's tiny model but for its width: vocabulary, audio context, state, heads, layers, text context, state, heads, layers, mels, type. */
+/** Whisper's tiny model, but narrow. Vocabulary; audio context, state, heads, layers; text context and so on; mels, type. */
 const NARROW = [N_VOCAB, 1500, 64, 1, 4, 448, 64, 1, 4, 80, 1]
 const MEL_BANDS = 80
 const MEL_BINS = 201
