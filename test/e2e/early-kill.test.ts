@@ -65,7 +65,7 @@ t.test('containers whose launch is not recorded, as their gateway was killed in 
     return text.includes(String(before[NAMES.indexOf(name as typeof NAMES[number])]!.port)) ? text : null
   }))
   await each(async name => { t.match(await api(first, 'POST', `/api/slots/${name}/unload`, {}), { status: 200 }) })
-  // what the record says is somebody else's by now
+  // the port of the record is taken by now
   for (const { port } of before) {
     const other = createServer().listen(port, '127.0.0.1')
     await once(other, 'listening')
@@ -75,7 +75,7 @@ t.test('containers whose launch is not recorded, as their gateway was killed in 
   const had = await each(name => ask(first, name))
   await first.kill('SIGKILL')
   const left = await mine()
-  // it is written within a second: whether it was by now is left to nobody
+  // it is written within a second: the test decides whether it was by now
   await Promise.all(NAMES.map((name, i) => writeFile(record(name), behind[i]!)))
   for (const [i, { port }] of had.entries()) t.not(port, before[i]!.port, 'the second launch had another port')
   t.strictSame(left.map(({ labels }) => Number(labels[LABEL_PORT])).sort(), had.map(({ port }) => port).sort())

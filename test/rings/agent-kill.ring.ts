@@ -126,7 +126,7 @@ t.test('a gateway that is killed before any step of work on an agent has one out
     }
     const version = told.find(line => line.startsWith('alpha'))?.split(' ')[2]?.replace(',', '') ?? null
     await until(`${when}: version ${version} answers`, async () => await answers() === version)
-    // what answers may be a server that nobody looks after
+    // what answers may be a server that no gateway looks after
     await until(`${when}: it is this gateway's`, async () => (await list()).every(({ name, unit_active: isActive }) => name !== 'alpha' || isActive === true))
   }
 

@@ -119,7 +119,7 @@ t.test('list shows what the gateway says and what lies on the disk', async t => 
   ] } })
   const { stdout, code } = await plugin('list')
   t.equal(code, 0)
-  t.notMatch(stdout, /llm-server/, 'what somebody added is what a list is asked for')
+  t.notMatch(stdout, /llm-server/, 'what was added is what a list is asked for')
   t.match(stdout, /^1 built in, active: (?:npx )?svc plugin list --all$/m)
   t.match((await plugin('list', '--all')).stdout, /llm-server +active +provider +builtin/)
   for (const line of [/foo +active/, /! foo: 1\.0\.0 active, 2\.0\.0 waits for a restart/, /mine +active/, /gone +missing/, /! gone: plugin\.import_failed at discover: is not installed/]) t.match(stdout, line)

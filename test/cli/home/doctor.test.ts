@@ -122,19 +122,19 @@ t.test('who holds a port', async t => {
 t.test('the doctor looks at everything and ends with 1 when something fails', async t => {
   const { port } = await listening(t)
   const home = t.testdir({ etc: { svc: { 'svc.toml': `[server]\nport = ${port}\n[slots]\nnonsense = 1\n[runtime]\ndriver = "process"\n` } } })
-  const nobody = ['--url', 'http://127.0.0.1:9']
+  const withoutGateway = ['--url', 'http://127.0.0.1:9']
   const env = { SVC_DISK_MIN_GB: '0' }
-  const sick = await run(['doctor', '--home', home, ...nobody], { env })
+  const sick = await run(['doctor', '--home', home, ...withoutGateway], { env })
   t.equal(sick.code, 1)
   t.match(sick.stdout, /✗ config +not valid: svc\.toml\n +`svc config validate` says what is wrong\.\n/)
   t.match(sick.stdout, /! gateway +no gateway answers at http:\/\/127\.0\.0\.1:9/)
   // the file is not valid, so the port is the default one, which somebody may hold
   t.match(sick.stderr, /^Error: failed: (ports, )?config$/m)
-  const taken = await run(['doctor', '--plain', '--home', home, '--ports', `${port} 1`, ...nobody], { env: { ...env, npm_command: 'exec' } })
+  const taken = await run(['doctor', '--plain', '--home', home, '--ports', `${port} 1`, ...withoutGateway], { env: { ...env, npm_command: 'exec' } })
   t.match(taken.stdout, new RegExp(`FAIL ports +${port} is held by .* \\(process ${process.pid}\\)`))
   t.match(taken.stdout, /OK {3}node /)
   t.match(taken.stdout, /`npx svc config validate` says what is wrong/, 'as it is called here')
-  const json = await run(['doctor', '--json', '--home', home, ...nobody], { env })
+  const json = await run(['doctor', '--json', '--home', home, ...withoutGateway], { env })
   t.equal(json.code, 1)
   const { ok, checks } = JSON.parse(json.stdout) as { ok: boolean, checks: Check[] }
   t.equal(ok, false)

@@ -27,7 +27,7 @@ await check('files: create, retrieve, list, content and delete', async () => {
   assert.equal(took, 0)
 })
 await check('a batch, from its file to its answers', async () => {
-  const file = await upload([row('a', {}), row('b', { model: 'nobody' })].join('\n'))
+  const file = await upload([row('a', {}), row('b', { model: 'missing' })].join('\n'))
   let batch = await client.batches.create({ input_file_id: file.id, endpoint: '/v1/chat/completions', completion_window: '24h', metadata: { of: 'ring' } })
   while (!['completed', 'failed', 'expired', 'cancelled'].includes(batch.status)) {
     await pause(50)
