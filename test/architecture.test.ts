@@ -367,6 +367,11 @@ t.test('the wall clock is read where times are shown or stored, and measures not
   t.strictSame(Object.keys(wallTime).filter(path => !readers.includes(path)), [], 'and the table has no others')
 })
 
+t.test('work goes one after the other in a SerialQueue, and nobody chains promises for that by hand', async t => {
+  const chained = /this\.#(\w+)\.then\([^]*?this\.#\1 = \w+(?:\.catch\(|\n)|this\.#(\w+) = this\.#\2\.then\(/
+  t.strictSame(product.filter(({ text }) => chained.test(text)).map(({ path }) => path), ['kernel/async/serial-queue.ts'])
+})
+
 t.test('a file has one noun', async t => {
   const lengths = product.map(({ path, text }) => ({ path, lines: text.split('\n').length }))
   t.strictSame(lengths.filter(({ lines }) => lines > 400).map(({ path, lines }) => `${path} has ${lines} lines`), [])

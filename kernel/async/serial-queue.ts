@@ -7,4 +7,9 @@ export class SerialQueue {
     this.#tail = result.catch(() => {})
     return result
   }
+
+  /** Resolves when all that was given so far is done, or has failed. */
+  async idle (): Promise<void> {
+    await this.#tail
+  }
 }

@@ -1,3 +1,4 @@
+import { pause } from '../async/waiting.js'
 import type { Clock, HardwareInfo, HardwareReading } from '../contract/index.js'
 import { cpuUtil, readCpuTemp, readCpuTimes, type CpuTimes } from './cpu-load.js'
 import { readGpus } from './gpu-reading.js'
@@ -85,21 +86,7 @@ export class HardwareMonitor {
 
   async #firstLook (files: ProbeFiles): Promise<CpuTimes | null> {
     const times = await readCpuTimes(files)
-    if (times !== null) await this.#pause(FIRST_LOOK_MS)
+    if (times !== null) await pause(this.#options.clock, FIRST_LOOK_MS, this.#closing.signal)
     return times
-  }
-
-  #pause (ms: number): Promise<void> {
-    const { signal } = this.#closing
-    return new Promise(resolve => {
-      const done = (): void => {
-        timer.cancel()
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = this.#options.clock.setTimer(ms, done)
-      signal.addEventListener('abort', done)
-      if (signal.aborted) done()
-    })
   }
 }

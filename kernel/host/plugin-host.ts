@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { SerialQueue } from '../async/serial-queue.js'
 import {
   messageOf, type ConfigFileDefinition, type EventBus, type PluginReport, type PluginService,
   type RuntimeDefinition
@@ -53,8 +54,8 @@ export class PluginHost extends PluginDirectory implements PluginService {
   readonly #starter: PluginStarter
   /** Whose failures are whose. */
   readonly culprits: Culprits
+  readonly #reloads = new SerialQueue()
   #app: FastifyInstance | null = null
-  #line: Promise<unknown> = Promise.resolve()
   #unwatch: (() => void) | null = null
 
   /** Resolves when the files say what they say with the plugins that there are. */
@@ -92,9 +93,7 @@ export class PluginHost extends PluginDirectory implements PluginService {
   }
 
   reload (again: readonly string[] = []): Promise<readonly PluginReport[]> {
-    const result = this.#line.then(() => this.#reload(new Set(again)))
-    this.#line = result.catch(() => {})
-    return result
+    return this.#reloads.run(() => this.#reload(new Set(again)))
   }
 
   /** Start hooks that run are told to end, and no more begin. The first step of a stop. */
@@ -105,7 +104,7 @@ export class PluginHost extends PluginDirectory implements PluginService {
   /** Stops in reverse order of start. Never rejects. */
   async stop (): Promise<void> {
     this.halt()
-    await this.#line
+    await this.#reloads.idle()
     await this.#starter.stopAll()
     await this.#closeApp(this.#app)
     this.#unwatch?.()

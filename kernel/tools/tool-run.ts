@@ -1,3 +1,4 @@
+import { abortable } from '../async/waiting.js'
 import {
   ANONYMOUS_AGENT, isSvcError, messageOf, svcError, type ActivityLog, type ApprovalGate, type CleanText, type Clock,
   type EventBus, type Logger, type SvcError, type ToolCaller, type ToolClass, type ToolEntry, type ToolOutcome, type ToolSource
@@ -50,7 +51,7 @@ export class ToolRun {
     const args = flat(found.args)
     let outcome: ToolOutcome
     try {
-      outcome = await untilAborted(found.caller.signal, this.#judged({ ...found, args }, requestId))
+      outcome = await abortable(this.#judged({ ...found, args }, requestId), found.caller.signal)
     } catch (error) {
       outcome = { kind: 'failed', error: this.#known(error, found, requestId) }
     }
@@ -85,8 +86,10 @@ export class ToolRun {
   }
 
   #known (error: unknown, { server, name, caller }: Found, requestId: string): SvcError {
+    const { aborted, reason } = caller.signal
+    // whatever a caller leaves for: it is no failure of the tool
+    if (aborted && (error === reason || !isSvcError(error))) return svcError('mcp.cancelled', `the call of ${name} was cancelled; what it began may go on`)
     if (isSvcError(error)) return error
-    if (caller.signal.aborted) return svcError('mcp.cancelled', `the call of ${name} was cancelled; what it began may go on`)
     this.#deps.log.error({ request_id: requestId, server, tool: name, err: error }, 'a tool failed')
     return svcError('system.internal', `internal error: ${messageOf(error)}; the log has it under request id ${requestId}`)
   }
@@ -150,19 +153,6 @@ function hidden (args: Args, entry: ToolEntry | null): Args {
 function primaryOf ({ primary }: ToolEntry, args: Args): string | null {
   const value = primary === null ? undefined : args[primary]
   return value === undefined || value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-/** The wait ends with the signal, whatever the work does. */
-async function untilAborted<T> (signal: AbortSignal, work: Promise<T>): Promise<T> {
-  signal.throwIfAborted()
-  let leave = (): void => {}
-  const left = new Promise<never>((_, reject) => { leave = () => reject(new Error('cancelled', { cause: signal.reason })) })
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([work, left])
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
 }
 
 export function unknownTool (server: string, name: string): SvcError {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Dispatcher } from 'undici'
+import { abortable, linkedAbort, pause } from '../../async/waiting.js'
 import type {
   Clock, ConfigService, ConfigSnapshot, EventBus, Logger, Upstream, UpstreamReading, UpstreamView
 } from '../../contract/index.js'
@@ -139,29 +140,16 @@ export class UpstreamPool {
     const { prefetch_timeout_s: timeoutS } = this.#deps.config.snapshot.svc.dispatcher
     const due = this.#due(which)
     if (due.length === 0 || signal.aborted) return
-    const all = this.#fetchAll(due, signal, passed, heard)
-    await new Promise<void>(resolve => {
-      const done = (): void => {
-        timer.cancel()
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = this.#deps.clock.setTimer(timeoutS * 1000 / (1 + passed.length), done)
-      signal.addEventListener('abort', done, { once: true })
-      void all.then(done)
-    })
+    const { controller: over, dispose } = linkedAbort(signal)
+    void this.#fetchAll(due, signal, passed, heard).then(() => over.abort())
+    await pause(this.#deps.clock, timeoutS * 1000 / (1 + passed.length), over.signal)
+    dispose()
   }
 
   /** Asks one for its list now, whatever is known of it. The wait ends with the signal, the question goes on. */
   async ask (upstream: Upstream, signal: AbortSignal): Promise<ListAnswer> {
     this.#running.delete(upstream.name)
-    const answer = this.#fetchOnce(upstream, [])
-    return await new Promise((resolve, reject) => {
-      const leave = (): void => reject(signal.reason as Error)
-      if (signal.aborted) leave()
-      signal.addEventListener('abort', leave, { once: true })
-      void answer.then(resolve).finally(() => signal.removeEventListener('abort', leave))
-    })
+    return await abortable(this.#fetchOnce(upstream, []), signal)
   }
 
   /** Asks those that are to be known before they are needed. */

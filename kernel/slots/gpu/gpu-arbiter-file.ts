@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { SerialQueue } from '../../async/serial-queue.js'
 import { writeFileAtomic } from '../../config/files/atomic-file.js'
 import { gpuModes, messageOf, type Logger } from '../../contract/index.js'
 
@@ -18,7 +19,7 @@ const NEW: GpuState = { mode: 'llm', pinned: false, saved_llm_slots: [], last_im
 export class GpuStateFile {
   readonly #path: string
   readonly #log: Logger
-  #writing: Promise<void> = Promise.resolve()
+  readonly #writes = new SerialQueue()
 
   constructor (path: string, log: Logger) {
     this.#path = path
@@ -39,12 +40,10 @@ export class GpuStateFile {
 
   /** On disk, whole, when it resolves. */
   write (state: GpuState): Promise<void> {
-    const written = this.#writing.then(() => writeFileAtomic(this.#path, `${JSON.stringify(state, null, 2)}\n`))
-    this.#writing = written.catch(() => undefined)
-    return written
+    return this.#writes.run(() => writeFileAtomic(this.#path, `${JSON.stringify(state, null, 2)}\n`))
   }
 
   idle (): Promise<void> {
-    return this.#writing
+    return this.#writes.idle()
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, open, readdir, rename, unlink, utimes, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from 'svc-gateway/plugin'
+import { SerialQueue, type Clock } from 'svc-gateway/plugin'
 
 export interface CacheLimits {
   readonly files: number
@@ -27,8 +27,8 @@ export class ImageFolder {
   readonly #limits: CacheLimits
   /** Sizes by name, the least recently used first. */
   readonly #entries = new Map<string, number>()
+  readonly #line = new SerialQueue()
   #bytes = 0
-  #line: Promise<unknown> = Promise.resolve()
 
   constructor (folder: string, clock: Clock, limits: CacheLimits) {
     this.#folder = folder
@@ -42,7 +42,7 @@ export class ImageFolder {
 
   /** Reads what is there, and clears up what a crash left half done or a smaller limit no longer allows. */
   load (): Promise<void> {
-    return this.#inLine(async () => {
+    return this.#line.run(async () => {
       await mkdir(this.#folder, { recursive: true })
       const found: Array<{ readonly name: string, readonly bytes: number, readonly usedAt: number }> = []
       for (const file of await readdir(this.#folder)) {
@@ -61,7 +61,7 @@ export class ImageFolder {
 
   /** Name of the new image. Rejects with the file system's error, and leaves nothing behind then. */
   put (png: Buffer): Promise<string> {
-    return this.#inLine(async () => {
+    return this.#line.run(async () => {
       const name = randomUUID()
       const temp = join(this.#folder, `${name}.tmp`)
       try {
@@ -110,7 +110,7 @@ export class ImageFolder {
 
   /** Size of a file that was put there since the start; null when there is none. */
   async #find (name: string): Promise<number | null> {
-    return await this.#inLine(async () => {
+    return await this.#line.run(async () => {
       const known = this.#entries.get(name)
       if (known !== undefined) return known
       const stats = await lstat(this.#path(name)).catch(() => null)
@@ -119,12 +119,6 @@ export class ImageFolder {
       await this.#shrink(name)
       return stats.size
     })
-  }
-
-  #inLine<T> (work: () => Promise<T>): Promise<T> {
-    const result = this.#line.then(work)
-    this.#line = result.catch(ignore)
-    return result
   }
 
   /** @param keep the newest stays, however large it is */

@@ -1,6 +1,4 @@
-import {
-  messageOf, type ConfigService, type HardwareService, type SlotService
-} from 'svc-gateway/plugin'
+import { messageOf, SerialQueue, type ConfigService, type HardwareService, type SlotService } from 'svc-gateway/plugin'
 import { capabilityChoices } from '../../services/capabilities/ref.js'
 import type { CapabilityOverlay } from '../capabilities/ref.js'
 import type { ModelFinder } from './model-finder.js'
@@ -25,7 +23,7 @@ type Jobs = Map<string, { readonly jobId: string | null, readonly error: string 
 /** Makes the slots of a first run. One at a time: what one makes counts for the next. */
 export class Installer {
   readonly #services: InstallServices
-  #line: Promise<unknown> = Promise.resolve()
+  readonly #line = new SerialQueue()
 
   constructor (services: InstallServices) {
     this.#services = services
@@ -33,7 +31,7 @@ export class Installer {
 
   /** A row that fails stops none of the others. */
   apply (wanted: readonly WantedSlot[], { pull }: { readonly pull: boolean }): Promise<readonly SlotOutcome[]> {
-    return this.#inLine(async () => {
+    return this.#line.run(async () => {
       const index = await this.#models(wanted)
       const jobs: Jobs = new Map()
       const outcomes: SlotOutcome[] = []
@@ -50,7 +48,7 @@ export class Installer {
 
   /** Selections of the overlay where nothing was chosen yet: what would serve each capability here, switched off. */
   seed (wanted: readonly WantedSlot[]): Promise<void> {
-    return this.#inLine(async () => {
+    return this.#line.run(async () => {
       const facts = this.#facts(await this.#models(wanted), false)
       await this.#services.slots.change(async ({ config }) => {
         for (const row of wanted) {
@@ -112,12 +110,6 @@ export class Installer {
       model: id => index.get(id) ?? null,
       pull
     }
-  }
-
-  #inLine<T> (work: () => Promise<T>): Promise<T> {
-    const turn = this.#line.then(work)
-    this.#line = turn.catch(() => undefined)
-    return turn
   }
 }
 

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import {
-  isSvcError, messageOf, type ActivityLog, type ConfigService, type EventBus, type GatewayEvent, type Logger, type ModelRegistry,
-  type NamedSlotConfig, type SlotService
+  isSvcError, messageOf, SerialQueue, type ActivityLog, type ConfigService, type EventBus, type GatewayEvent, type Logger,
+  type ModelRegistry, type NamedSlotConfig, type SlotService
 } from 'svc-gateway/plugin'
 import type { ModelPulls, PullSnapshot } from '../../services/pull/ref.js'
 import type { InstallModel } from './model-sources.js'
@@ -29,9 +29,9 @@ export class PendingSlots {
   readonly #services: PendingServices
   readonly #stopping = new AbortController()
   /** Decisions are made one after the other. */
-  #line: Promise<void> = Promise.resolve()
+  readonly #decisions = new SerialQueue()
+  readonly #loads = new SerialQueue()
   #following: Promise<void> = Promise.resolve()
-  #loading: Promise<void> = Promise.resolve()
 
   constructor (services: PendingServices) {
     this.#services = services
@@ -45,8 +45,8 @@ export class PendingSlots {
 
   async close (): Promise<void> {
     this.#stopping.abort()
-    await Promise.all([this.#following, this.#line])
-    await this.#loading
+    await Promise.all([this.#following, this.#decisions.idle()])
+    await this.#loads.idle()
   }
 
   /** Starts the pull of a model, or joins it. The id of its job, or why there is none; the slots that wait are told that, too. */
@@ -117,7 +117,7 @@ export class PendingSlots {
   /** One after the other, in the background; the slot's own state tells what fails. Images take the GPU only when asked for. */
   #load (names: readonly string[]): void {
     const { slots } = this.#services
-    this.#loading = this.#loading.then(async () => {
+    void this.#loads.run(async () => {
       for (const name of names) {
         if (this.#stopping.signal.aborted || !slots.names().includes(name) || slots.config(name).type === 'image') continue
         await slots.ensureReady(name, this.#stopping.signal).catch(() => undefined)
@@ -169,7 +169,7 @@ export class PendingSlots {
   }
 
   #inLine (work: () => Promise<void>): Promise<void> {
-    return this.#line = this.#line.then(work).catch((error: unknown) => {
+    return this.#decisions.run(work).catch((error: unknown) => {
       this.#services.log.error({ err: error }, `slots that wait for their model were not brought up to date: ${messageOf(error)}`)
     })
   }

@@ -1,7 +1,7 @@
 import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { messageOf, pause, type Clock, type ConfigService, type Logger, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { messageOf, pause, SerialQueue, type Clock, type ConfigService, type Logger, type ServiceDescriptor } from 'svc-gateway/plugin'
 import { Responder } from './responder.js'
 import type { Systemd } from './systemd.js'
 
@@ -43,7 +43,7 @@ type Teller = 'avahi' | 'gateway'
 export class Announcements {
   readonly #deps: AnnouncementDeps
   readonly #responder: Responder
-  #begun: Promise<unknown> = Promise.resolve()
+  readonly #steps = new SerialQueue()
   #telling: Promise<unknown> | null = null
   #teller: Teller | null = null
   /** What was told, by id. */
@@ -95,13 +95,11 @@ export class Announcements {
     this.#following = null
     this.#withdrawals++
     // behind what is only about to be announced, which would stay, and before what is announced next
-    const withdrawn = this.#begun.then(async () => {
+    return await this.#steps.run(async () => {
       await this.#responder.withdraw()
       this.#teller = null
       return await this.#removeFiles()
     })
-    this.#begun = withdrawn
-    return await withdrawn
   }
 
   async #removeFiles (): Promise<string | null> {
@@ -115,9 +113,7 @@ export class Announcements {
   }
 
   async #tell (services: readonly ServiceDescriptor[]): Promise<string | null> {
-    const begun = this.#begun.then(() => this.#begin(services))
-    this.#begun = begun
-    const told = begun.then(async ({ told }) => await told)
+    const told = this.#steps.run(() => this.#begin(services)).then(async ({ told }) => await told)
     this.#telling = told
     const problem = await told
     if (this.#telling === told) this.#telling = null

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isSvcError, messageOf, svcError, type Logger } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, SerialQueue, svcError, type Logger } from 'svc-gateway/plugin'
 import type { CapabilityChild } from '../../services/capabilities/ref.js'
 import { stackCatalog, type NamedStack } from '../../services/stack-catalog/ref.js'
 import { converge, isUp, unloads } from './converge.js'
@@ -45,8 +45,9 @@ export interface Applied {
 export class StackRunner {
   readonly #services: StackServices
   readonly #log: Logger
+  /** One change after the other, each with the beginning of its run. */
+  readonly #line = new SerialQueue()
   #run: Run | null = null
-  #last: Promise<unknown> = Promise.resolve()
 
   constructor (services: StackServices, log: Logger) {
     this.#services = services
@@ -64,7 +65,7 @@ export class StackRunner {
    * `committed` hears of the change before the slots follow.
    */
   async apply (slug: string, force: boolean, committed: (plan: StackPlan) => void): Promise<Applied> {
-    const { stack, plan, run } = await this.#inLine(async () => {
+    const { stack, plan, run } = await this.#line.run(async () => {
       // what the guards refuse is told before what would not come up
       if (!force) await this.#shape(slug, { dryRun: true, force: true })
       const { stack, plan, pointer } = await this.#shape(slug, { dryRun: false, force })
@@ -167,13 +168,6 @@ export class StackRunner {
         refused.set(refusal, error.message)
       }
     }
-  }
-
-  /** One change after the other, each with the beginning of its run. */
-  #inLine<T> (work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
-    return result
   }
 }
 

@@ -1,3 +1,4 @@
+import { SerialQueue } from 'svc-gateway/plugin'
 import { modelError } from './errors.js'
 import { spaceRefusal, type ReadDisk } from './file/disk.js'
 import type { PullTask } from './pull-task.js'
@@ -15,7 +16,7 @@ const MIB = 1024 * 1024
 export class Admission {
   readonly #deps: AdmissionDeps
   readonly #tasks: ReadonlyMap<string, PullTask>
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #line = new SerialQueue()
 
   /** @param tasks by model id; those that are over do not count */
   constructor (deps: AdmissionDeps, tasks: ReadonlyMap<string, PullTask>) {
@@ -25,9 +26,7 @@ export class Admission {
 
   /** One after the other: what one pull was promised counts for the next. */
   inTurn<T> (work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work)
-    this.#last = turn.catch(() => undefined)
-    return turn
+    return this.#line.run(work)
   }
 
   /** Throws `model.insufficient_disk`. */

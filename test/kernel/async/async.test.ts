@@ -80,4 +80,7 @@ t.test('a serial queue runs one piece of work after the other, also behind a fai
   const all = await Promise.allSettled([work('a'), work('b', true), work('c')])
   t.strictSame(all.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
   t.strictSame(log, ['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
+  await t.rejects(Promise.all([work('d', true), queue.idle().then(() => { log.push('idle') })]), { message: 'd' })
+  await queue.idle()
+  t.equal(log.at(-1), 'idle', 'it is done with what failed, too')
 })

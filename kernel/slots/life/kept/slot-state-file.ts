@@ -1,6 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { SerialQueue } from '../../../async/serial-queue.js'
 import { messageOf, slotStateSchema, type Clock, type Logger, type Timer } from '../../../contract/index.js'
 import { writeFileAtomic } from '../../../config/files/atomic-file.js'
 
@@ -31,7 +32,7 @@ export class SlotStateFiles {
   readonly #log: Logger
   readonly #pending = new Map<string, SlotStateFile>()
   readonly #timers = new Map<string, Timer>()
-  #writing: Promise<void> = Promise.resolve()
+  readonly #writes = new SerialQueue()
 
   constructor (root: string, clock: Clock, log: Logger) {
     this.#root = root
@@ -70,18 +71,18 @@ export class SlotStateFiles {
 
   async remove (name: string): Promise<void> {
     this.#forget(name)
-    await this.#writing
+    await this.#writes.idle()
     await rm(join(this.#root, name), { recursive: true, force: true })
   }
 
   /** Writes what is still pending. */
   async flush (): Promise<void> {
     for (const name of [...this.#pending.keys()]) void this.written(name)
-    await this.#writing
+    await this.#writes.idle()
   }
 
   #write (name: string): Promise<void> {
-    this.#writing = this.#writing.then(async () => {
+    return this.#writes.run(async () => {
       const state = this.#pending.get(name)
       if (state === undefined) return
       this.#pending.delete(name)
@@ -91,7 +92,6 @@ export class SlotStateFiles {
         this.#log.warn({ slot: name, error: messageOf(error) }, 'state file of slot could not be written')
       }
     })
-    return this.#writing
   }
 
   #forget (name: string): void {

@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from 'svc-gateway/plugin'
+import { SerialQueue, type Clock } from 'svc-gateway/plugin'
 import { logsOf } from '../book/data.js'
 import { agentPhases, type AgentPhase } from '../ref.js'
 
@@ -11,8 +11,8 @@ const LARGEST = 512 * 1024
 export class PhaseLog {
   readonly #folderOf: (id: string) => string
   readonly #clock: Clock
-  /** The last line that is being written: lines come in their order. */
-  #last: Promise<void> = Promise.resolve()
+  /** Lines come in their order. */
+  readonly #lines = new SerialQueue()
 
   constructor (folderOf: (id: string) => string, clock: Clock) {
     this.#folderOf = folderOf
@@ -22,8 +22,7 @@ export class PhaseLog {
   /** Never rejects: a disk that is full is told by the phase itself. */
   write (id: string, phase: AgentPhase, line: string): Promise<void> {
     const text = `${new Date(this.#clock.now()).toISOString()} ${line}\n`
-    this.#last = this.#last.then(() => this.#append(logsOf(this.#folderOf(id)), phase, text)).catch(() => undefined)
-    return this.#last
+    return this.#lines.run(() => this.#append(logsOf(this.#folderOf(id)), phase, text)).catch(() => undefined)
   }
 
   /** In the order of the phases; those that wrote nothing are left out. */
