@@ -50,7 +50,7 @@ export function provideCore (
   services.add(core.services, host.companions)
   services.add(core.slots, inference.slots)
   services.add(core.dispatch, inference.dispatcher)
-  services.add(core.upstreams, inference.desk)
+  services.add(core.upstreams, inference.upstreamService)
   services.add(core.requests, inference.requests)
   services.add(core.plugins, host)
   services.add(core.programs, kernel.programs)

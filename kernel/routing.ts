@@ -10,7 +10,7 @@ import { Catalog } from './dispatch/route/catalog.js'
 import { spoolFolder } from './dispatch/upload/spool-file.js'
 import { Breakers } from './dispatch/upstream/breakers.js'
 import { UpstreamPool } from './dispatch/upstream/upstream-pool.js'
-import { UpstreamDesk } from './dispatch/upstream/upstream-service.js'
+import { GatewayUpstreamService } from './dispatch/upstream/upstream-service.js'
 import type { KernelServices } from './kernel-services.js'
 import type { SlotManager } from './slots/slot-manager.js'
 
@@ -21,7 +21,7 @@ export interface Routing {
   readonly throughput: ThroughputService
   readonly catalog: Catalog
   readonly upstreams: UpstreamPool
-  readonly desk: UpstreamDesk
+  readonly upstreamService: GatewayUpstreamService
   /** Follows a change of configuration, once the slots have. */
   readonly follow: (next: ConfigSnapshot, previous: ConfigSnapshot) => void
 }
@@ -65,7 +65,7 @@ export function createRouting (
     throughput: createThroughputService({ clock, slots: () => slots.throughputs(), upstreams: () => meters.all() }),
     catalog,
     upstreams,
-    desk: new UpstreamDesk({ clock, config, pool: upstreams, breakers }),
+    upstreamService: new GatewayUpstreamService({ clock, config, pool: upstreams, breakers }),
     follow: (next, previous) => {
       upstreams.follow(next, previous)
       meters.keep(new Set(upstreams.views().map(({ name }) => name)))

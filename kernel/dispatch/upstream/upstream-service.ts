@@ -5,7 +5,7 @@ import {
 import type { Breakers } from './breakers.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
-export interface UpstreamDeskDeps {
+export interface GatewayUpstreamServiceDeps {
   readonly clock: Clock
   readonly config: ConfigService
   readonly pool: UpstreamPool
@@ -13,10 +13,10 @@ export interface UpstreamDeskDeps {
 }
 
 /** The upstreams as the rest of the gateway manages them (contract `UpstreamService`). */
-export class UpstreamDesk implements UpstreamService {
-  readonly #deps: UpstreamDeskDeps
+export class GatewayUpstreamService implements UpstreamService {
+  readonly #deps: GatewayUpstreamServiceDeps
 
-  constructor (deps: UpstreamDeskDeps) {
+  constructor (deps: GatewayUpstreamServiceDeps) {
     this.#deps = deps
   }
 

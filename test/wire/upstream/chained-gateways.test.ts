@@ -84,7 +84,7 @@ t.test('a request that comes around is refused by the gateway that it comes back
   t.equal(looped.headers.get('x-should-retry'), 'false')
   t.match(await looped.json(), { error: { code: 'dispatch.loop', message: /came back to this gateway/ } })
   t.equal(a.runtime.started.length + b.runtime.started.length, 0, 'a loop is no reason to fall back')
-  t.equal(a.gateway.inference().desk.get('b')?.circuit.failures, 0, 'nor an illness')
+  t.equal(a.gateway.inference().upstreamService.get('b')?.circuit.failures, 0, 'nor an illness')
   await Promise.all([a, b].map(idle))
 
   const self = await wireGateway(t)
@@ -119,7 +119,7 @@ t.test('the OpenAI client through two gateways: lists, plain answers, streams, e
   const remote = await fakeUpstream(t, ['far'])
   await addUpstream(front, { name: 'remote', url: remote.url, retries: 2, retry_wait_seconds: 0.05, fallback: ['back/agent'] })
   const client = new OpenAI({ baseURL: `${front.baseUrl}/v1`, apiKey: 'mine', maxRetries: 0 })
-  await until(() => front.gateway.inference().desk.get('remote') !== undefined, 'it is there')
+  await until(() => front.gateway.inference().upstreamService.get('remote') !== undefined, 'it is there')
   const ids: string[] = []
   for await (const { id } of await client.models.list()) ids.push(id)
   t.ok(ids.includes('far'), ids.join(' '))

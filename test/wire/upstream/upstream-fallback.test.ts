@@ -152,14 +152,14 @@ t.test('an open breaker: refused at once, others go on, one probe at a time', as
   }
   t.match(await refused[0]!.json(), { error: { code: 'dispatch.circuit_open', type: 'overloaded_error', details: { upstream: 'one', failures: 3, retry_after_s: 30 } } })
   t.equal((await chat({ model: 'two/gpt-9' })).status, 200, 'the others go on')
-  t.match(gateway.gateway.inference().desk.get('one')?.circuit, { state: 'open', failures: 3, retry_in_ms: 30_000 })
+  t.match(gateway.gateway.inference().upstreamService.get('one')?.circuit, { state: 'open', failures: 3, retry_in_ms: 30_000 })
   const events = gateway.gateway.kernel().events.list({ type: 'system.upstream_*' }).events
   t.match(events, [{ type: 'system.upstream_unhealthy', data: { upstream: 'one', circuit: 'open' } }])
 
   await clock.advance(29_999)
   t.equal((await chat()).status, 503)
   await clock.advance(1)
-  t.equal(gateway.gateway.inference().desk.get('one')?.circuit.state, 'half-open')
+  t.equal(gateway.gateway.inference().upstreamService.get('one')?.circuit.state, 'half-open')
   one.play({ headAfterMs: Infinity }, okAnswer)
   const leaving = new AbortController()
   const probe = chat({}, leaving.signal).catch(() => 'left')
@@ -172,7 +172,7 @@ t.test('an open breaker: refused at once, others go on, one probe at a time', as
   await idle(gateway)
   t.equal((await chat()).status, 200, 'the probe left without a word: the next request is one')
   t.equal((await chat()).status, 200)
-  t.match(gateway.gateway.inference().desk.get('one')?.circuit, { state: 'closed', failures: 0 })
+  t.match(gateway.gateway.inference().upstreamService.get('one')?.circuit, { state: 'closed', failures: 0 })
   t.match(gateway.gateway.kernel().events.list({ type: 'system.upstream_healthy' }).events, [{ data: { upstream: 'one', circuit: 'closed' } }])
   t.equal(two.calls.length, 1)
 })
@@ -203,7 +203,7 @@ t.test('what opens a breaker, and what does not', async t => {
     if (script === 'gone') await one.engine.close()
     else one.play(script)
     for (let i = 0; i < 2; i++) await (await chat()).text()
-    t.equal(gateway.gateway.inference().desk.get('one')?.circuit.state, state, name)
+    t.equal(gateway.gateway.inference().upstreamService.get('one')?.circuit.state, state, name)
   }
 })
 
@@ -228,10 +228,10 @@ t.test('an upload is sent once, tells the breaker, and is refused at once when i
   t.equal(one.calls.length, 3, 'its body is gone: it is not tried again')
   t.match(await (await upload()).json(), { error: { code: 'dispatch.circuit_open' } })
   t.equal(one.calls.length, 3)
-  await gateway.gateway.inference().desk.ask('one', new AbortController().signal)
+  await gateway.gateway.inference().upstreamService.ask('one', new AbortController().signal)
   const looped = await upload({ 'x-svc-via': one.calls[0]!.headers['x-svc-via'] as string })
   t.equal(looped.status, 508)
   t.match(await looped.json(), { error: { code: 'dispatch.loop' } })
-  t.equal(gateway.gateway.inference().desk.get('one')?.circuit.state, 'closed', 'a loop says nothing of the upstream')
+  t.equal(gateway.gateway.inference().upstreamService.get('one')?.circuit.state, 'closed', 'a loop says nothing of the upstream')
   await idle(gateway)
 })
