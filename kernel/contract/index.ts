@@ -60,7 +60,7 @@ export { defineProvider, exclusivities, isProvider, NO_PROVIDER } from './provid
 export { wavFile } from './provider/wav-file.js'
 export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
-  HealthVerdict, SlotPlace, WarmUpInput
+  HealthVerdict, SlotPlace, UnservedChild, WarmUpInput
 } from './provider/provider.js'
 export type { EngineStore, StoreOwner } from './provider/engine-store.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './provider/engine-models.js'

@@ -68,6 +68,12 @@ export interface ChildSlot {
   readonly active: (anchor: SlotConfig) => boolean
 }
 
+/** What requests for a child are refused with while its anchor's engine does not serve it. */
+export interface UnservedChild extends ErrorKind {
+  /** What is done to the anchor's file where the child is switched off there, as an order: `set embed in its [options]`. */
+  readonly switchOn?: string
+}
+
 /**
  * A model that an engine switches to by itself, request by request. Requests for it go to a slot of this provider and
  * name it to the engine, whatever `[model] default` of the slot says.
@@ -155,8 +161,8 @@ export interface EngineProvider extends ProviderFacts {
   /** False for an engine that closes its connection after each answer without saying so: none is used twice. */
   readonly keepsConnections?: boolean
   readonly children?: readonly ChildSlot[]
-  /** What requests for a child are refused with while its anchor's engine does not serve it. Default: `slot.unserved`. */
-  readonly unserved?: ErrorKind
+  /** Default: `slot.unserved`. */
+  readonly unserved?: UnservedChild
   readonly exclusivity: Exclusivity
   /**
    * Names of further ports that the engine listens on, such as `metrics`. Numbers are chosen at each launch as the main

@@ -1,4 +1,4 @@
-import type { ErrorKind, SlotRole, SlotType, SurfaceName } from '../../contract/index.js'
+import type { SlotRole, SlotType, SurfaceName, UnservedChild } from '../../contract/index.js'
 import { choiceOf, type SlotChoice } from './able-slots.js'
 import type { RouteSnapshot, SlotRoute } from './route-snapshot.js'
 import { onlySlotFor } from './usual-names.js'
@@ -16,7 +16,7 @@ export type Resolution =
   | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: Via, readonly choice?: SlotChoice }
   | { readonly kind: 'upstream', readonly upstream: string, readonly modelId: string }
   | { readonly kind: 'not-loaded', readonly reason: string, readonly slot: string | null }
-  | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean, readonly unserved?: ErrorKind }
+  | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean, readonly unserved?: UnservedChild }
   | { readonly kind: 'provider-gone', readonly slot: string, readonly provider: string }
   | { readonly kind: 'no-route', readonly reason: string, readonly slot: string }
   | { readonly kind: 'not-found' }

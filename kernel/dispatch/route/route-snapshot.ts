@@ -1,4 +1,4 @@
-import type { ErrorKind, SlotAbilities, SlotRole, SlotState, SlotType, SurfaceName } from '../../contract/index.js'
+import type { SlotAbilities, SlotRole, SlotState, SlotType, SurfaceName, UnservedChild } from '../../contract/index.js'
 import type { UpstreamRoute } from '../upstream/upstream-row.js'
 
 /** What resolution knows of a slot. */
@@ -17,7 +17,7 @@ export interface SlotRoute {
   /** The slot whose engine serves this one; it is not started for this one's sake. */
   readonly anchor: string | null
   /** Of its provider, where it has a code of its own for a slot that its anchor does not serve. */
-  readonly unserved?: ErrorKind
+  readonly unserved?: UnservedChild
   /** What it was given, or what its name says. */
   readonly role: SlotRole | null
   /** The operator's default among the slots of its type. */

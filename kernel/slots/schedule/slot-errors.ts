@@ -8,18 +8,20 @@ export function slotNotFound (name: string): SvcError {
 
 /**
  * Why a slot that runs in another one's engine cannot be used, and what to do.
- * @param provider of the anchor, which may have a code of its own for it
+ * @param provider of the anchor, which may have a code of its own for it, and know where a child is switched on
  */
 export function unservedError (
   { slot, anchor, enabled }: { readonly slot: string, readonly anchor: string, readonly enabled: boolean },
   provider: Pick<EngineProvider, 'unserved'> | null | undefined, options: SvcErrorOptions
 ): SvcError {
+  const kind = provider?.unserved
   const message = `slot '${slot}' runs in the engine of slot '${anchor}' ` + (enabled
     ? `and that is not up or was started without it; load it first: \`svc slot restart ${anchor}\``
-    : 'and is switched off there; switch it on in its [npu] table and restart it')
-  const kind = provider?.unserved
-  if (kind === undefined) return svcError('slot.unserved', message, options)
-  return new SvcError(kind.code, kind.status, message, { heals: kind.heals === true, ...options })
+    : `and is switched off there; ${kind?.switchOn ?? 'switch it on in the file of that slot'}, then \`svc slot restart ${anchor}\``)
+  // what is switched off stays so
+  const healing = enabled ? {} : { heals: false }
+  if (kind === undefined) return svcError('slot.unserved', message, { ...healing, ...options })
+  return new SvcError(kind.code, kind.status, message, { heals: kind.heals === true, ...healing, ...options })
 }
 
 /**

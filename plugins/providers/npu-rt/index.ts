@@ -43,7 +43,7 @@ export const provider = defineProvider({
   health: { path: '/v1/models', verdict: healthVerdict, listensLate: true },
   keepsConnections: false,
   children,
-  unserved: npuError.kind('npu.trio_unavailable'),
+  unserved: { ...npuError.kind('npu.trio_unavailable'), switchOn: 'set asr or embed in its [npu] table' },
   exclusivity: 'exclusive',
   flags: {
     aliases: { a: 'asr', e: 'embed', p: 'port', c: 'ctx-len', pcl: 'prefill-chunk-len', r: 'img-pre-resize', s: 'socket', q: 'q-len' },

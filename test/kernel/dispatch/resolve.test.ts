@@ -183,7 +183,9 @@ t.test('every dead end has its code and says what to do', async t => {
     [{ kind: 'not-loaded', slot: 'a', reason: 'it is off' }, 'model.not_loaded', 404, /it is off/],
     [{ kind: 'no-route', slot: 'a', reason: 'wrong kind' }, 'dispatch.no_route', 404, /wrong kind/],
     [{ kind: 'unserved', slot: 'a-embed', anchor: 'a', enabled: true }, 'slot.unserved', 503, /svc slot restart a/],
-    [{ kind: 'unserved', slot: 'a-embed', anchor: 'a', enabled: false, unserved: { code: 'mine.away', status: 409 } }, 'mine.away', 409, /switched off there/]
+    [{ kind: 'unserved', slot: 'a-embed', anchor: 'a', enabled: false }, 'slot.unserved', 503, /switched off there; switch it on in the file of that slot, then `svc slot restart a`$/],
+    [{ kind: 'unserved', slot: 'a-embed', anchor: 'a', enabled: false, unserved: { code: 'mine.away', status: 409, switchOn: 'set b in its [c] table' } },
+      'mine.away', 409, /switched off there; set b in its \[c\] table, then `svc slot restart a`$/]
   ]
   for (const [resolution, code, status, message] of cases) {
     const error = resolutionError(resolution, 'm', 'chat')

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { toFile } from 'openai'
+import { APIError, toFile } from 'openai'
 import t from 'tap'
 import { wavOf } from '../audio/sound.js'
 import { npuGateway, type NpuGateway } from './npu-gateway.js'
@@ -127,6 +127,12 @@ t.test('without a chat model: the children alone', async t => {
   t.equal((await client.audio.transcriptions.create({ file: await speech(), model: 'npu-stt' })).text, TEXT)
   const refused = await client.chat.completions.create({ model: 'npu', messages: [] }).catch((error: unknown) => error)
   t.match(refused, { status: 404 })
+  const off = await client.embeddings.create({ model: 'npu-embed', input: 'x' }).catch((error: unknown) => error)
+  t.ok(off instanceof APIError && off.headers?.get('x-should-retry') === 'false', 'it would be refused again')
+  t.match(off, {
+    status: 503, code: 'npu.trio_unavailable',
+    message: /^503 slot 'npu-embed' runs in the engine of slot 'npu' and is switched off there; set asr or embed in its \[npu\] table, then `svc slot restart npu`$/
+  })
   const { argv, loads } = await gateway.engine()
   t.strictSame(loads, [], 'no chat model takes memory')
   t.match(argv.join(' '), /^serve --host 127\.0\.0\.1 --port \d+ --cors 0 --asr 1$/)
