@@ -2,7 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import {
-  core, definePlugin, defineRoute, svcError, type AdaptedAnswer, type DispatchService, type OutgoingCall, type OutgoingUsage
+  core, definePlugin, defineRoute, svcError, type AdaptedAnswer, type DispatchService, type OutgoingCall, type OutgoingUsage,
+  type SlotGate
 } from '../../kernel/contract/index.js'
 import { chatStream } from '../../kernel/testing/index.js'
 import { fakeUpstream, okAnswer, refusal, upstreamTable } from './fake-upstream.js'
@@ -293,4 +294,30 @@ t.test('a plugin that watches what goes to upstreams sees each try before it is 
   end()
   t.equal((await ask({}, 'pi')).status, 200, 'and nothing is asked when the watch has ended')
   t.ok(idle(it))
+})
+
+t.test('a plugin asks the gate which slots the GPU is for, in both of its modes', async t => {
+  let gate: SlotGate | undefined
+  const asker = definePlugin({
+    name: 'asks-first',
+    kind: 'service',
+    apiVersion: 1,
+    requires: { gate: core.gate },
+    register (ctx) {
+      gate = ctx.services.gate
+    }
+  })
+  const onGpu = (type: string): string => `type = "${type}"\nprovider = "fake"\ndevice = "gpu-rocm"\n`
+  const gateway = await wireGateway(t, {
+    plugins: [asker],
+    deviceNodes: ['/dev/kfd', '/dev/dri/renderD128'],
+    files: { 'etc/svc/slots/chat.toml': onGpu('llm'), 'etc/svc/slots/img.toml': onGpu('image') }
+  })
+  const allowed = (): readonly string[] => ['chat', 'img', 'agent'].filter(name => gate!.allows(name))
+  t.strictSame(allowed(), ['chat', 'agent'], 'in LLM mode')
+  await gateway.slots.load('img')
+  t.strictSame(allowed(), ['img', 'agent'], 'in image mode')
+  t.throws(() => gate!.assertAllows('chat'), { code: 'gpu.image_mode' })
+  await gateway.slots.unload('img')
+  t.strictSame(allowed(), ['chat', 'agent'], 'and again')
 })
