@@ -78,7 +78,11 @@ t.test('a short name that nothing defines is never taken for an image of a publi
   t.equal(overrideVariable('tts-gpu'), 'SVC_TOOLBOX_IMAGE_TTS_GPU')
 })
 
-t.test('images of the release are full references', async t => {
+t.test('images of the release are full references, under the names that slots and manifest.json know', async t => {
+  t.strictSame(Object.keys(releaseManifest.toolbox_images).toSorted(), [
+    'cpu', 'cuda', 'imagegen', 'npu-rt', 'rocm', 'speaches', 'speaches-cuda', 'tts-cpu', 'tts-gpu', 'tts-gpu-cuda', 'vulkan', 'whisper',
+    'whisper-cuda', 'whisper-vulkan'
+  ])
   for (const { tag } of Object.values(releaseManifest.toolbox_images)) {
     t.match(tag, /^(ghcr|docker)\.io\/[^/]+\/[^:]+:[\w.-]+$/, 'a full reference with a tag')
   }
