@@ -17,6 +17,9 @@ const program = shippedProgram()
 /** There are 8,000 and more. */
 const MOST_SCHEMAS = 2_200
 
+/** Packages, and the page of `GET /api/docs`. */
+const heavy = /\/node_modules\/(?:dockerode|@huggingface\/(?:gguf|jinja)|tar-stream)\/|\/plugins\/api\/docs\/page\.ts$/
+
 t.test('what was compiled is kept for the user, and nothing depends on it', async t => {
   const home = t.testdir()
   const help = async (env: Record<string, string>): Promise<string> => {
@@ -78,21 +81,37 @@ t.test('what outlives collections while the gateway is young is allocated as bef
   t.equal(await judged(program, 'serve', '--help'), false)
 })
 
-t.test('a start makes the schemas of configuration, not those of requests, answers and documents', async t => {
-  const count = `let made = 0
+t.test('a start makes the schemas of configuration, not those of requests, answers and documents, and loads no heavy library', async t => {
+  const home = t.testdir({ etc: { svc: { 'svc.toml': '[runtime]\ndriver = "process"\n' } } })
+  const count = `import fs from 'node:fs'
+    import { createRequire } from 'node:module'
+    const { cache } = createRequire(process.argv[1]), read = fs.readFileSync, files = []
+    fs.readFileSync = (path, ...words) => {
+      files.push(String(path))
+      return read(path, ...words)
+    }
+    let made = 0
     globalThis.__zod_globalConfig = { postProcessor: schema => { if (schema._zod?.def?.type !== undefined) made++ } }
-    process.on('exit', () => process.stderr.write('schemas made: ' + made))`
+    process.on('exit', () => process.stderr.write('schemas made: ' + made + '\\nloaded: ' + JSON.stringify([...files, ...Object.keys(cache)])))`
   const gateway = spawn(process.execPath, [
-    '--import', `data:text/javascript,${encodeURIComponent(count)}`, program, 'serve', '--home', t.testdir(), '--port', '0', '--ready-json'
-  ], { env: { HOME: t.testdir() } })
+    '--import', `data:text/javascript,${encodeURIComponent(count)}`, program, 'serve', '--home', home, '--port', '0', '--ready-json'
+  ], { env: { HOME: home } })
   const told = textOf(gateway.stderr)
   const [line] = await once(gateway.stdout, 'data') as [Buffer]
   const { url } = JSON.parse(line.toString()) as { url: string }
   t.equal((await fetch(`${url}/api/health`)).status, 200)
   gateway.kill('SIGTERM')
-  const made = Number(/schemas made: (\d+)/.exec(await told)?.[1])
+  const [, counted, list] = /schemas made: (\d+)\nloaded: (.*)/.exec(await told)!
+  const made = Number(counted)
   t.ok(made > 100, 'they are counted')
   t.ok(made < MOST_SCHEMAS, `${made} are made: see what makes them at the top of a module or in 'register'`)
+
+  const loaded = JSON.parse(list!) as string[]
+  const sources = loaded.filter(path => existsSync(`${path}.map`))
+    .flatMap(path => (JSON.parse(readFileSync(`${path}.map`, 'utf8')) as { readonly sources: string[] }).sources)
+  t.ok(loaded.some(path => path.endsWith('/index.node')), 'modules and files are listed')
+  t.ok(sources.some(path => path.endsWith('/plugins/api/docs/index.ts')), 'and what the files were made of')
+  t.strictSame([...loaded, ...sources].filter(path => heavy.test(path)), [], 'what is large and rarely needed is loaded when it is first used')
 })
 
 t.test('the modules of Node that a start needs are loaded before the flags of V8 change, while their cached code is taken', async t => {

@@ -1,5 +1,4 @@
 import { core, definePlugin, defineRoute, handled, jsonAnswer } from 'svc-gateway/plugin'
-import { contentPolicy, page } from './page.js'
 import { documentSchema } from './schemas.js'
 
 /** `/api/openapi.json` and a page that shows it. The page needs nothing from anywhere else. */
@@ -24,7 +23,8 @@ export default definePlugin({
       tag: 'Gateway',
       summary: 'This document as a page',
       produces: 'text/html',
-      handler: ({ reply, requestId }) => {
+      handler: async ({ reply, requestId }) => {
+        const { contentPolicy, page } = await import('./page.js')
         void reply.headers({
           'content-type': 'text/html; charset=utf-8',
           'content-security-policy': contentPolicy,
