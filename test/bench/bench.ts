@@ -128,7 +128,10 @@ async function measureAll (home: string, servers: BenchServer[], lists: ListsRes
   const idleRss = await streaming.memory()
   const proxy = await start(startProgram('peers/bare-proxy', [streamer.origin]))
   const { results: streams, rssAt1000 } = await measureStreams(new Map([
-    ['upstream alone', streamer], ['bare node proxy', proxy], ['svc gateway', streaming]
+    ['upstream alone', { server: streamer }],
+    ['bare node proxy', { server: proxy }],
+    ['svc, slot', { server: streaming }],
+    ['svc, upstream', { server: streaming, call: { model: 'remote/bench' } }]
   ]), streaming, streamer.origin, say)
   const tools = await measureToolCalls(home)
   const surfaces = await measureSurfaces(new Map([['bare node proxy', proxy], ['svc gateway', streaming]]), ROUNDS, SECONDS / 2, say)

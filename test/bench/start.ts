@@ -22,14 +22,27 @@ export interface Starts {
   readonly loaded: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
 
-const commands: Readonly<Record<string, readonly string[]>> = {
+const commandsAt = (url: string): Readonly<Record<string, readonly string[]>> => ({
   'svc --version': ['--version'],
   'svc --help': ['--help'],
-  'svc status': ['status', '--url', 'http://127.0.0.1:9']
+  'svc status': ['status', '--url', url]
+})
+
+/** Commands run beside a gateway that has nothing to do: it is what they ask. */
+export async function measureStarts (home: string, rounds: number): Promise<Starts> {
+  const asked = await serve(join(home, 'asked'))
+  try {
+    await rested()
+    return await measureRounds(join(home, 'started'), rounds, commandsAt(asked.url))
+  } finally {
+    await asked.stop()
+  }
 }
 
 /** All of them in turn, round for round: what else the machine does meets each alike. */
-export async function measureStarts (home: string, rounds: number): Promise<Starts> {
+async function measureRounds (
+  home: string, rounds: number, commands: Readonly<Record<string, readonly string[]>>
+): Promise<Starts> {
   const node: number[] = []
   const health: number[] = []
   const own = new Map<string, number[]>(Object.keys(commands).map(name => [name, []]))
@@ -37,13 +50,13 @@ export async function measureStarts (home: string, rounds: number): Promise<Star
   for (let round = 0; round < rounds; round++) {
     node.push(await ended(['-e', '0']))
     for (const [name, args] of Object.entries(commands)) own.get(name)!.push(await ended([bin, ...args]))
-    const served = await serve(home)
+    const served = await start(home)
     health.push(served.ms)
     idle.push(served.mib)
   }
   const loaded: Record<string, Readonly<Record<string, number>>> = {}
   for (const [name, args] of Object.entries(commands)) loaded[name] = await filesOf(env => ended([bin, ...args], env))
-  loaded['svc serve'] = await filesOf(env => serve(home, env))
+  loaded['svc serve'] = await filesOf(env => start(home, env))
   return {
     nodeMs: percentile(node, 50),
     commands: Object.fromEntries([...own].map(([name, all]) => [name, percentile(all, 50)])),
@@ -71,28 +84,55 @@ export function startLines ({ nodeMs, startedMib, loaded }: Starts): readonly st
 
 async function ended (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number> {
   const begun = performance.now()
-  await once(spawn(process.execPath, args, { stdio: 'ignore', env: { ...process.env, ...env } }), 'exit')
-  return performance.now() - begun
+  const [code] = await once(spawn(process.execPath, args, { stdio: 'ignore', env: { ...process.env, ...env } }), 'exit')
+  const ms = performance.now() - begun
+  if (code !== 0) throw new Error(`\`${args.slice(1).join(' ')}\` ended with exit code ${code}`)
+  return ms
 }
 
-async function serve (home: string, env: Readonly<Record<string, string>> = {}): Promise<{ ms: number, mib: number }> {
+/** Until it rests: it ends then. */
+async function start (home: string, env: Readonly<Record<string, string>> = {}): Promise<{ ms: number, mib: number }> {
+  const { pid, ms, stop } = await serve(home, env)
+  try {
+    await rested()
+    const kib = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+    return { ms, mib: kib / 1024 }
+  } finally {
+    await stop()
+  }
+}
+
+function rested (): Promise<void> {
+  return new Promise(resolve => { setTimeout(resolve, 3_000) })
+}
+
+interface Served {
+  readonly url: string
+  readonly pid: number
+  /** To the first good answer of `/api/health`. */
+  readonly ms: number
+  stop (): Promise<void>
+}
+
+async function serve (home: string, env: Readonly<Record<string, string>> = {}): Promise<Served> {
   const begun = performance.now()
   const child = spawn(process.execPath, [bin, 'serve', '--home', home, '--port', '0', '--ready-json'], {
     stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, ...env }
   })
   const gone = once(child, 'exit')
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    await gone
+  }
   try {
     const [line] = await Promise.race([once(child.stdout, 'data'), gone.then(() => { throw new Error('the gateway ended at its start') })]) as [Buffer]
     const { url } = JSON.parse(line.toString()) as { url: string }
     const answer = await fetch(`${url}/api/health`)
     if (answer.status !== 200) throw new Error(`/api/health was answered ${answer.status}`)
-    const ms = performance.now() - begun
-    await new Promise(resolve => setTimeout(resolve, 3_000))
-    const kib = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1])
-    return { ms, mib: kib / 1024 }
-  } finally {
-    child.kill('SIGTERM')
-    await gone
+    return { url, pid: child.pid!, ms: performance.now() - begun, stop }
+  } catch (error) {
+    await stop()
+    throw error
   }
 }
 
