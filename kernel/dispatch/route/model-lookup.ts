@@ -1,3 +1,4 @@
+import { linkedAbort } from '../../async/waiting.js'
 import type { Clock, ModelObject, SurfaceName, SvcError, Timer } from '../../contract/index.js'
 import type { Catalog } from './catalog.js'
 import { notListed, resolutionError } from './resolution-errors.js'
@@ -48,24 +49,21 @@ export class ModelLookup {
   /** Asks for the missing lists. Never rejects; the result is meaningless once the signal has aborted. */
   async #later (model: string, surface: SurfaceName, signal: AbortSignal): Promise<Resolution> {
     const { clock, upstreams } = this.#deps
-    const enough = new AbortController()
-    const leave = (): void => enough.abort()
-    signal.addEventListener('abort', leave, { once: true })
+    const { controller: enough, dispose } = linkedAbort(signal)
     let patience = null as Timer | null
     const look = (): void => {
       const found = this.#resolve(model, surface)
       if (enough.signal.aborted || !isRoute(found) || isUsual(found)) return
-      if (found.kind === 'slot' || !this.#isContested(model, found.upstream)) return leave()
+      if (found.kind === 'slot' || !this.#isContested(model, found.upstream)) return enough.abort()
       patience ??= clock.setTimer(PRECEDENCE_MS, () => {
         patience = null
         const decided = this.#resolve(model, surface)
-        if (isRoute(decided) && !isUsual(decided)) leave()
+        if (isRoute(decided) && !isUsual(decided)) enough.abort()
       })
     }
     look()
-    if (signal.aborted) leave()
     await upstreams.refresh('empty', enough.signal, [], look)
-    signal.removeEventListener('abort', leave)
+    dispose()
     patience?.cancel()
     return this.#resolve(model, surface)
   }
@@ -87,14 +85,11 @@ export class ModelLookup {
     const find = (): ModelObject | undefined => rowOf(id) ?? rowOf(catalog.spelling(id) ?? id)
     const known = find()
     if (known !== undefined) return known
-    const enough = new AbortController()
-    const leave = (): void => enough.abort()
-    signal.addEventListener('abort', leave, { once: true })
-    if (signal.aborted) leave()
+    const { controller: enough, dispose } = linkedAbort(signal)
     await upstreams.refresh('untried', enough.signal, [], () => {
-      if (find() !== undefined) leave()
+      if (find() !== undefined) enough.abort()
     })
-    signal.removeEventListener('abort', leave)
+    dispose()
     const found = find()
     if (found !== undefined) return found
     const route = catalog.resolveAnywhere(id)
