@@ -1,21 +1,29 @@
+import { svcError } from 'svc-gateway/plugin'
 import { DeltaFrame, NO_USAGE, Outbox, type AnswerWriter, type ChatEnd, type TextKind } from '../over-chat/ref.js'
 import { callId, messageHead, stopOf, usageBlock } from './chat-answer.js'
+import { HeldBlocks, type BlockKind } from './held-blocks.js'
+import { ObjectEnd } from './object-end.js'
 
 const PING = 'event: ping\ndata: {"type": "ping"}\n\n'
 
 const openFor = { text: 'text', reasoning: 'thinking' } as const
 
-/** A streamed chat answer as the events of the Messages API, one block after the other. Keeps nothing of what it has written. */
+/**
+ * A streamed chat answer as the events of the Messages API, one block after the other: clients forget a block at its end. So what
+ * an engine writes between the pieces of a call is held until its arguments are whole. Keeps nothing of what it has written.
+ */
 export class MessageEvents implements AnswerWriter {
   readonly #asked: string
   readonly #out = new Outbox()
   #blocks = 0
-  /** What the block that is open holds: a kind of text, or the number of a call. */
-  #open: 'thinking' | 'text' | number | null = null
+  #open: BlockKind | null = null
   /** Of the pieces of a text that is open. */
   #frame: DeltaFrame | null = null
-  /** The blocks of calls, by the engine's number. */
-  readonly #calls = new Map<number, number>()
+  /** Of the arguments of the call that is open. */
+  #args = new ObjectEnd()
+  readonly #held = new HeldBlocks()
+  /** Those that have begun, by the engine's number. */
+  readonly #calls = new Set<number>()
 
   /** @param model as the client named it */
   constructor (model: string) {
@@ -30,13 +38,11 @@ export class MessageEvents implements AnswerWriter {
   }
 
   text (piece: string): void {
-    if (this.#open !== 'text') this.#start('text', '{"type":"text","text":""}')
-    this.#delta(this.#blocks - 1, `{"type":"text_delta","text":${JSON.stringify(piece)}}`)
+    this.#piece('text', piece, () => '{"type":"text","text":""}')
   }
 
   reasoning (piece: string): void {
-    if (this.#open !== 'thinking') this.#start('thinking', '{"type":"thinking","thinking":"","signature":""}')
-    this.#delta(this.#blocks - 1, `{"type":"thinking_delta","thinking":${JSON.stringify(piece)}}`)
+    this.#piece('thinking', piece, () => '{"type":"thinking","thinking":"","signature":""}')
   }
 
   json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
@@ -47,19 +53,13 @@ export class MessageEvents implements AnswerWriter {
   }
 
   call (index: number, id: string | null, name: string | null, args: string): void {
-    let block = this.#calls.get(index)
-    if (block === undefined) {
-      block = this.#blocks
-      this.#calls.set(index, block)
-      this.#start(index, JSON.stringify({ type: 'tool_use', id: id ?? callId(), name: name ?? '', input: {} }))
-    }
-    // pieces of a call whose block is closed belong to it all the same: engines that write several calls at once are rare
-    if (args !== '') this.#delta(block, `{"type":"input_json_delta","partial_json":${JSON.stringify(args)}}`)
+    this.#piece(index, args, () => JSON.stringify({ type: 'tool_use', id: id ?? callId(), name: name ?? '', input: {} }))
   }
 
   logprobs (): void {}
 
   end (end: ChatEnd): void {
+    for (let held = this.#held.take(); held !== undefined; held = this.#held.take()) this.#begin(held.kind, held.block, held.said)
     this.#close()
     const delta = JSON.stringify(stopOf(end, this.#calls.size > 0))
     this.#event('message_delta', `"delta":${delta},"usage":${JSON.stringify(usageBlock(end.usage))}`)
@@ -79,28 +79,61 @@ export class MessageEvents implements AnswerWriter {
     return false
   }
 
-  #start (kind: 'thinking' | 'text' | number, block: string): void {
+  #piece (kind: BlockKind, piece: string, block: () => string): void {
+    if (kind === this.#open) this.#say(kind, piece)
+    else if (typeof kind === 'number' && this.#calls.has(kind)) return refuseMore(piece)
+    else if (this.#isWaiting) return this.#held.add(kind, piece, block)
+    else this.#begin(kind, block(), piece)
+    while (!this.#isWaiting) {
+      const held = this.#held.take()
+      if (held === undefined) return
+      this.#begin(held.kind, held.block, held.said)
+    }
+  }
+
+  /** Whether a call is open whose arguments are not whole. */
+  get #isWaiting (): boolean { return typeof this.#open === 'number' && !this.#args.isOver }
+
+  #begin (kind: BlockKind, block: string, piece: string): void {
     this.#close()
     this.#open = kind
     this.#frame = null
+    if (typeof kind === 'number') {
+      this.#calls.add(kind)
+      this.#args = new ObjectEnd()
+    }
     this.#event('content_block_start', `"index":${this.#blocks++},"content_block":${block}`)
+    this.#say(kind, piece)
+  }
+
+  #say (kind: BlockKind, piece: string): void {
+    if (piece === '') return
+    const text = JSON.stringify(piece)
+    if (typeof kind !== 'number') return this.#delta(`{"type":"${kind}_delta","${kind}":${text}}`)
+    this.#args.push(piece)
+    this.#delta(`{"type":"input_json_delta","partial_json":${text}}`)
   }
 
   #close (): void {
     if (this.#open === null) return
-    const index = this.#blocks - 1
-    if (this.#open === 'thinking') this.#delta(index, '{"type":"signature_delta","signature":""}')
-    this.#event('content_block_stop', `"index":${index}`)
+    if (this.#open === 'thinking') this.#delta('{"type":"signature_delta","signature":""}')
+    this.#event('content_block_stop', `"index":${this.#blocks - 1}`)
     this.#open = null
   }
 
-  #delta (index: number, delta: string): void {
-    this.#event('content_block_delta', `"index":${index},"delta":${delta}`)
+  /** Of the block that is open. */
+  #delta (delta: string): void {
+    this.#event('content_block_delta', `"index":${this.#blocks - 1},"delta":${delta}`)
   }
 
   #event (type: string, members: string): void {
     this.#out.write(eventOf(type, members))
   }
+}
+
+/** What stands behind whole arguments would break them; only space does not. */
+function refuseMore (piece: string): void {
+  if (piece.trim() !== '') throw svcError('dispatch.upstream_failed', 'the engine went on with a call whose arguments were whole')
 }
 
 function eventOf (type: string, members: string): string {

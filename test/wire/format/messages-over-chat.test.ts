@@ -30,6 +30,19 @@ const busyMessage = {
   usage: { input_tokens: 8, cache_read_input_tokens: 12, output_tokens: 7 }
 }
 
+/** Two calls whose pieces come in turns, with a word between them. */
+const inTurns: Said = {
+  deltas: [
+    { content: 'So: ' },
+    { tool_calls: [{ index: 0, id: 'call_a', type: 'function', function: { name: 'weather', arguments: '{"pl' } }] },
+    { tool_calls: [{ index: 1, id: 'call_b', type: 'function', function: { name: 'weather', arguments: '{"place":' } }] },
+    { tool_calls: [{ index: 0, function: { arguments: 'ace":' } }] }, { content: 'and then ' },
+    { tool_calls: [{ index: 1, function: { arguments: '"}{"' } }] }, { tool_calls: [{ index: 0, function: { arguments: '"Rome"}' } }] },
+    { tool_calls: [{ index: 1, function: { arguments: '}' } }] }, { content: 'done' }
+  ],
+  finish: 'tool_calls'
+}
+
 function failure (work: PromiseLike<unknown>): Promise<unknown> {
   return Promise.resolve(work).then(() => null, (error: unknown) => error)
 }
@@ -59,6 +72,25 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
       t.match(asked(), { stream: true, stream_options: { include_usage: true }, max_tokens: 50, tools: [{ type: 'function', function: { name: 'weather', parameters: weather.input_schema } }] })
     })
   }
+
+  await t.test('calls whose pieces come in turns are blocks one after the other, and nothing of them is lost', async t => {
+    says(inTurns)
+    const stream = client.messages.stream({ ...question, tools: [weather] })
+    let open = -1
+    stream.on('streamEvent', event => {
+      if (event.type === 'content_block_start') t.equal(event.index, ++open)
+      else if ('index' in event) t.equal(event.index, open, `${event.type} of the block that is open`)
+    })
+    t.match(await stream.finalMessage(), {
+      content: [
+        { type: 'text', text: 'So: ' },
+        { type: 'tool_use', id: 'call_a', name: 'weather', input: { place: 'Rome' } },
+        { type: 'tool_use', id: 'call_b', name: 'weather', input: { place: '}{' } },
+        { type: 'text', text: 'and then done' }
+      ],
+      stop_reason: 'tool_use'
+    })
+  })
 
   t.test('an upstream that lacks the path is asked for it once', t => {
     t.equal(upstream.calls.filter(({ url }) => url === '/v1/messages').length, 1)
