@@ -1,7 +1,7 @@
 import { svcError } from 'svc-gateway/plugin'
-import { EventData } from './event-data.js'
+import { EventReader, type EventListener } from './event-reader.js'
 import { countOf, isObject, textOr, type Json } from './json.js'
-import { LikeLast, type TextKind } from './like-last.js'
+import type { OnlyText, TextKind } from './like-last.js'
 
 /** What an answer cost, in tokens. `input` has `cached` in it, `output` has `reasoning`. */
 export interface ChatUsage {
@@ -49,15 +49,13 @@ export interface ChatListener {
   end (end: ChatEnd): void
 }
 
-const EVENT_END = Buffer.from('\n\n')
 /** No real answer comes near; each one costs memory until its end. */
 const MOST_CALLS = 4096
 
 /** Reads a chat answer, streamed or whole, for a listener. Of several choices the first. */
-export class ChatReader {
+export class ChatReader implements EventListener {
   readonly #listener: ChatListener
-  readonly #cutter = new EventData()
-  readonly #likeLast = new LikeLast()
+  readonly #events = new EventReader(this, onlyText)
   #begun = false
   #reason: string | null = null
   #stop: string | null = null
@@ -77,23 +75,7 @@ export class ChatReader {
 
   /** Bytes of an event stream, however they are cut. Throws what the engine tells in them, and for what is no chunk. */
   push (bytes: Buffer): void {
-    let at = 0
-    while (at < bytes.length) {
-      const isBegin = this.#cutter.isBetween
-      const found = isBegin && !this.#isDone ? this.#likeLast.find(bytes, at) : -1
-      if (found !== -1) {
-        this.#json(bytes)
-        at = found
-        continue
-      }
-      const end = this.#likeLast.mayFind ? bytes.indexOf(EVENT_END, at) + EVENT_END.length : bytes.length
-      const part = bytes.subarray(at, end < EVENT_END.length ? bytes.length : end)
-      for (const data of this.#cutter.push(part)) {
-        const chunk = this.event(data)
-        if (isBegin && chunk !== null) this.#likeLast.learn(part, data, chunk)
-      }
-      at += part.length
-    }
+    this.#events.push(bytes)
   }
 
   /** The data of one event; what it says, or null for what is no chunk of the answer. Throws as `push` does. */
@@ -107,6 +89,13 @@ export class ChatReader {
     const chunk = parsed(data)
     this.#piece(chunk, 'delta')
     return chunk
+  }
+
+  /** A text of the answer, in an event that says nothing else. */
+  json (kind: TextKind, bytes: Buffer, from: number, to: number): void {
+    if (this.#isDone) return
+    const listener = this.#listener
+    if (listener.json?.(kind, bytes, from, to) !== true) listener[kind](JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
   }
 
   /** A whole answer. Throws for what is none. */
@@ -124,11 +113,6 @@ export class ChatReader {
     if (this.#reason === null || !this.#begun) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
     this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage, times: this.#times })
     this.#isDone = true
-  }
-
-  #json (bytes: Buffer): void {
-    const [listener, { kind, from, to }] = [this.#listener, this.#likeLast]
-    if (listener.json?.(kind, bytes, from, to) !== true) listener[kind](JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
   }
 
   #piece (chunk: Json, key: 'delta' | 'message'): void {
@@ -178,6 +162,21 @@ export class ChatReader {
       )
     }
   }
+}
+
+/** The text of a chunk in which there is nothing else to be told; else null. */
+function onlyText ({ choices, usage, error, timings }: Json): OnlyText | null {
+  if (!Array.isArray(choices) || choices.length !== 1 || isObject(usage) || isObject(timings) || error != null) return null
+  const [choice] = choices as readonly unknown[]
+  if (!isObject(choice) || (choice.index ?? 0) !== 0) return null
+  const { delta, finish_reason: reason, logprobs, stop_reason: stop } = choice
+  if (reason != null || logprobs != null || stop != null || !isObject(delta)) return null
+  const [said, more] = Object.entries(delta).filter(([key, value]) => key !== 'role' && value !== null)
+  if (said === undefined || more !== undefined) return null
+  const [key, text] = said
+  if (typeof text !== 'string' || text === '') return null
+  if (key === 'content') return { key, kind: 'text', text }
+  return key === 'reasoning_content' || key === 'reasoning' ? { key, kind: 'reasoning', text } : null
 }
 
 function timesOf ({ prompt_ms: prompt, predicted_ms: answer }: Json): ChatTimes | null {

@@ -1,10 +1,15 @@
 import { isUtf8 } from 'node:buffer'
-import { isObject, type Json } from './json.js'
+import type { Json } from './json.js'
 
 const EMPTY = Buffer.alloc(0)
 const PROBE = 'another text'
 /** An engine whose chunks differ in more than their text is not tried any longer. */
 const MOST_TRIES = 8
+/** The name of an event may stand before its data. */
+const FRAME = /^(?:event: ?[\w.]{1,64}\n)?data: ?/
+const LONGEST_FRAME = 80
+/** What OpenAI adds to each chunk, so that its length tells nothing about its text. */
+const PADDING = /("obfuscation"\s*:\s*")[\w]*/
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 /** What JSON writes behind a backslash where a text has no other form: `"`, `\`, b, f, n, r, t. */
@@ -13,8 +18,11 @@ for (const letter of '"\\bfnrt') ESCAPED[letter.charCodeAt(0)] = 1
 
 export type TextKind = 'text' | 'reasoning'
 
-interface OnlyText {
-  readonly key: 'content' | 'reasoning_content' | 'reasoning'
+/** What an event says that says nothing but a text. */
+export interface OnlyText {
+  /** Of the member that holds it, of the object that is called `delta`. */
+  readonly key: string
+  readonly kind: TextKind
   readonly text: string
 }
 
@@ -26,29 +34,42 @@ export class LikeLast {
   /** What stands before the text, and right behind it what stands behind the text. */
   #around: Buffer = EMPTY
   #before = 0
+  /** Where in that the padding stands, which differs too and says nothing; at its end without any. */
+  #padding = 0
+  readonly #onlyText: (said: Json) => OnlyText | null
   #tries = 0
   /** Of the event that was found last: what its text is, and where that begins and ends. */
   kind: TextKind = 'text'
   from = 0
   to = 0
 
+  constructor (onlyText: (said: Json) => OnlyText | null) {
+    this.#onlyText = onlyText
+  }
+
   /** Whether there is anything left to be found or learned. */
   get mayFind (): boolean { return this.#before > 0 || this.#tries < MOST_TRIES }
 
   /** Where the event ends that begins at `at`; -1 for one that differs in more than its text from what was learned. */
   find (bytes: Buffer, at: number): number {
-    const [around, before] = [this.#around, this.#before]
+    const [around, before, padding] = [this.#around, this.#before, this.#padding]
     const { length } = around
     if (before === 0 || at + length >= bytes.length) return -1
     for (let i = 0; i < before; i++) if (bytes[at + i] !== around[i]) return -1
     const from = at + before
     const to = textEnd(bytes, from)
     if (to === -1 || to + length - before > bytes.length) return -1
-    for (let i = before, read = to; i < length; i++) if (bytes[read++] !== around[i]) return -1
+    let read = to
+    for (let i = before; i < padding; i++) if (bytes[read++] !== around[i]) return -1
+    if (padding < length) {
+      while (isPlain(bytes[read])) read++
+      if (read + length - padding > bytes.length) return -1
+      for (let i = padding; i < length; i++) if (bytes[read++] !== around[i]) return -1
+    }
     this.from = from
     this.to = to
     this.#tries = 0
-    return to + length - before
+    return read
   }
 
   /**
@@ -57,7 +78,7 @@ export class LikeLast {
    */
   learn (event: Buffer, data: string, chunk: Json): void {
     if (this.#tries >= MOST_TRIES) return
-    const said = onlyText(chunk)
+    const said = this.#onlyText(chunk)
     if (said === null) return
     this.#tries++
     this.#before = 0
@@ -67,14 +88,26 @@ export class LikeLast {
     if (key.exec(data) === null || !data.startsWith(text, key.lastIndex)) return
     const [before, behind] = [data.slice(0, key.lastIndex + 1), data.slice(key.lastIndex + text.length - 1)]
     // whatever the chunk has besides: this is where its text stands, or it is not learned
-    const probed = onlyText(JSON.parse(before + PROBE + behind) as Json)
-    if (probed?.text !== PROBE || probed.key !== said.key) return
-    const frame = /^data: ?/.exec(event.toString('latin1', 0, 6))?.[0]
+    const probed = JSON.parse(before + PROBE + behind) as Json
+    const found = this.#onlyText(probed)
+    if (found?.text !== PROBE || found.key !== said.key) return
+    const frame = FRAME.exec(event.toString('latin1', 0, LONGEST_FRAME))?.[0]
     const end = event.toString('latin1', event.length - 4) === '\r\n\r\n' ? '\r\n\r\n' : '\n\n'
     if (frame === undefined || !Buffer.from(frame + data + end).equals(event)) return
-    this.#around = Buffer.from(frame + before + behind + end)
+    const [first, second] = this.#withoutPadding(before, behind)
+    this.#around = Buffer.from(frame + before + first + second + end)
     this.#before = Buffer.byteLength(frame + before)
-    this.kind = said.key === 'content' ? 'text' : 'reasoning'
+    this.#padding = second === '' ? this.#around.length : this.#before + Buffer.byteLength(first)
+    this.kind = said.kind
+  }
+
+  /** What stands before the content of the padding and behind it; nothing behind it where there is none. */
+  #withoutPadding (before: string, behind: string): readonly [string, string] {
+    const padding = PADDING.exec(behind)
+    if (padding === null) return [behind, '']
+    const [first, second] = [behind.slice(0, padding.index) + padding[1]!, behind.slice(padding.index + padding[0].length)]
+    const probed = JSON.parse(before + PROBE + first + PROBE + second) as Json
+    return probed.obfuscation === PROBE && this.#onlyText(probed)?.text === PROBE ? [first, second] : [behind, '']
   }
 }
 
@@ -94,16 +127,7 @@ function textEnd (bytes: Buffer, from: number): number {
   return -1
 }
 
-/** The text of a chunk in which there is nothing else to be told; else null. */
-function onlyText ({ choices, usage, error, timings }: Json): OnlyText | null {
-  if (!Array.isArray(choices) || choices.length !== 1 || isObject(usage) || isObject(timings) || error != null) return null
-  const [choice] = choices as readonly unknown[]
-  if (!isObject(choice) || (choice.index ?? 0) !== 0) return null
-  const { delta, finish_reason: reason, logprobs, stop_reason: stop } = choice
-  if (reason != null || logprobs != null || stop != null || !isObject(delta)) return null
-  const [said, more] = Object.entries(delta).filter(([key, value]) => key !== 'role' && value !== null)
-  if (said === undefined || more !== undefined) return null
-  const [key, text] = said
-  if (typeof text !== 'string' || text === '') return null
-  return key === 'content' || key === 'reasoning_content' || key === 'reasoning' ? { key, text } : null
+/** A letter, a digit, or any other byte of a JSON string that stands for itself alone. */
+function isPlain (byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x20 && byte < 0x80 && byte !== QUOTE && byte !== BACKSLASH
 }

@@ -1,5 +1,7 @@
-import { svcError } from 'svc-gateway/plugin'
-import { countOf, isObject, textOr, type Json } from '../over-chat/ref.js'
+import { svcError, type ChunkTranslator } from 'svc-gateway/plugin'
+import {
+  countOf, DeltaFrame, EventReader, isObject, Outbox, textOr, type EventListener, type Json, type OnlyText, type TextKind
+} from '../over-chat/ref.js'
 
 const reasons: Readonly<Record<string, string>> = {
   end_turn: 'stop', stop_sequence: 'stop', pause_turn: 'stop', max_tokens: 'length', model_context_window_exceeded: 'length',
@@ -67,14 +69,18 @@ export function completionOf (body: string, { id, created, model }: ChunkHead): 
   }
 }
 
+const keys = { text: 'content', reasoning: 'reasoning_content' } as const
+
 /** The events of a streamed message as the chunks of a chat completion. Keeps nothing of what it has written. */
-export class ChatChunks {
+export class ChatChunks implements ChunkTranslator, EventListener {
+  readonly #events = new EventReader(this, onlyText)
   readonly #tellsUsage: boolean
   readonly #id: string
   readonly #created: number
   #model: string
   #head = ''
-  #out = ''
+  readonly #out = new Outbox()
+  #frames: Partial<Record<TextKind, DeltaFrame>> = {}
   #reason = 'stop'
   #isOver = false
   /** The calls, by the number of their block. */
@@ -88,10 +94,37 @@ export class ChatChunks {
     this.#tellsUsage = tellsUsage
   }
 
-  /** The data of one event. Throws what it tells of a failure, and for what is no event of a message. */
-  event (data: string): void {
-    if (this.#isOver) return
+  /** Throws what the upstream tells of a failure, and for what is no event of a message. */
+  chunk (bytes: Buffer): Buffer | null {
+    this.#events.push(bytes)
+    return this.#out.take()
+  }
+
+  /** Throws when the answer cannot be complete. */
+  end (): null {
+    if (this.#isOver) return null
+    throw svcError('dispatch.upstream_failed', 'the answer of the upstream ended early')
+  }
+
+  /** A connection that breaks behind the end of the answer takes nothing from it. */
+  failed (): { readonly last: Buffer | null, readonly isTold: boolean } {
+    return { last: this.#out.take(), isTold: this.#isOver }
+  }
+
+  event (data: string): Json | null {
+    if (this.#isOver) return null
     const event = parsed(data)
+    this.#tell(event)
+    return event
+  }
+
+  json (kind: TextKind, bytes: Buffer, from: number, to: number): void {
+    if (this.#isOver) return
+    this.#frames[kind] ??= this.#frame(keys[kind])
+    this.#out.bytes(this.#frames[kind].event(0, bytes, from, to))
+  }
+
+  #tell (event: Json): void {
     switch (event.type) {
       case 'message_start': return this.#begin(isObject(event.message) ? event.message : {})
       case 'content_block_start': return this.#block(event)
@@ -108,22 +141,12 @@ export class ChatChunks {
     }
   }
 
-  /** There is no more. Throws when the answer cannot be complete. */
-  end (): void {
-    if (!this.#isOver) throw svcError('dispatch.upstream_failed', 'the answer of the upstream ended early')
-  }
-
-  take (): string {
-    const out = this.#out
-    this.#out = ''
-    return out
-  }
-
   #begin ({ model, usage }: Json): void {
     this.#spent.add(usage)
     this.#model = textOr(model, this.#model)
     const head = { id: this.#id, object: 'chat.completion.chunk', created: this.#created, model: this.#model }
     this.#head = JSON.stringify(head).slice(0, -1)
+    this.#frames = {}
     this.#chunk('{"role":"assistant","content":""}')
   }
 
@@ -152,16 +175,34 @@ export class ChatChunks {
   }
 
   #end (): void {
-    this.#isOver = true
     this.#chunk('{}', `"${this.#reason}"`)
-    if (this.#tellsUsage) this.#out += `data: ${this.#head},"choices":[],"usage":${JSON.stringify(this.#spent.chat())}}\n\n`
-    this.#out += 'data: [DONE]\n\n'
+    this.#isOver = true
+    if (this.#tellsUsage) this.#out.write(`data: ${this.#head},"choices":[],"usage":${JSON.stringify(this.#spent.chat())}}\n\n`)
+    this.#out.write('data: [DONE]\n\n')
   }
 
   #chunk (delta: string, reason = 'null'): void {
     if (this.#head === '') throw notMessage()
-    this.#out += `data: ${this.#head},"choices":[{"index":0,"delta":${delta},"finish_reason":${reason}}]}\n\n`
+    this.#out.write(this.#chunkOf(delta, reason))
   }
+
+  #chunkOf (delta: string, reason = 'null'): string {
+    return `data: ${this.#head},"choices":[{"index":0,"delta":${delta},"finish_reason":${reason}}]}\n\n`
+  }
+
+  /** Of chunks that say a text and nothing else. */
+  #frame (key: 'content' | 'reasoning_content'): DeltaFrame {
+    const [before, behind] = this.#chunkOf(`{"${key}":"\0"}`).split('\0')
+    return new DeltaFrame(before!, null, behind!)
+  }
+}
+
+/** The text of an event that says nothing else; else null. */
+function onlyText ({ type, delta }: Json): OnlyText | null {
+  if (type !== 'content_block_delta' || !isObject(delta)) return null
+  const [key, kind] = delta.type === 'thinking_delta' ? ['thinking', 'reasoning'] as const : ['text', 'text'] as const
+  const text = delta[key]
+  return delta.type === `${key}_delta` && typeof text === 'string' && text !== '' ? { key, kind, text } : null
 }
 
 function parsed (text: string): Json {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { errorType, type AdaptedAnswer, type CallAnswer, type Clock, type DispatchService, type Otherwise } from 'svc-gateway/plugin'
+import { errorType, translated, type AdaptedAnswer, type CallAnswer, type Clock, type DispatchService, type Otherwise } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
-import { bodyObject, EventData, isObject, textOr, warningHeader } from '../over-chat/ref.js'
+import { bodyObject, isObject, textOr, warningHeader } from '../over-chat/ref.js'
 import { ChatChunks, completionOf, type ChunkHead } from './chat-chunks.js'
 import { messagesRequest, type MessagesRequest } from './messages-request.js'
 
@@ -43,27 +43,10 @@ async function answered (answer: CallAnswer, said: MessagesRequest, head: ChunkH
   const warning = warningHeader(said.warnings)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
   if (said.stream && isStreamed) {
-    return { status: 200, headers: { 'content-type': SSE, ...warning }, body: chunks(answer.body, new ChatChunks(head, said.tellsUsage)) }
+    return { status: 200, headers: { 'content-type': SSE, ...warning }, body: translated(answer.body, new ChatChunks(head, said.tellsUsage)) }
   }
   const text = (await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')
   return { status: 200, headers: { 'content-type': JSON_TYPE, ...warning }, body: Buffer.from(JSON.stringify(completionOf(text, head))) }
-}
-
-/** As many chunks as a piece of the upstream's stream completes are one piece for the client; nothing else is held. */
-async function* chunks (body: AsyncIterable<Buffer>, writer: ChatChunks): AsyncGenerator<Buffer, void, undefined> {
-  const cutter = new EventData()
-  for await (const chunk of body) {
-    try {
-      for (const data of cutter.push(chunk)) writer.event(data)
-    } catch (error) {
-      const before = writer.take()
-      if (before !== '') yield Buffer.from(before)
-      throw error
-    }
-    const text = writer.take()
-    if (text !== '') yield Buffer.from(text)
-  }
-  writer.end()
 }
 
 /** A refusal in the shape of chat completions; what is none of the API's passes as it is. */

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
 import { MessageEvents } from '../../../plugins/v1/messages/chat-events.js'
+import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
+import { ChatChunks } from '../../../plugins/v1/over-messages/chat-chunks.js'
 import { ResponseWriter } from '../../../plugins/v1/responses/chat-answer.js'
 import { chatRequest } from '../../../plugins/v1/responses/chat-request.js'
 
@@ -60,14 +61,17 @@ const literals = fc.oneof(
     )
   }
 )
+/** Stands for a member that differs in each chunk. */
+const PADDED = ',"obfuscation":'
+const paddings = fc.constantFrom('"a8Xk"', '""', '"0"', '"_-~"', '"\\n"', '"é"', 'null', '"xyzXYZ0123456789"', '{"obfuscation":"a"}', '"a","obfuscation":"b"')
 const pieces = fc.array(fc.record({
-  key: fc.constantFrom('content', 'content', 'content', 'reasoning_content', 'reasoning'), literal: literals
+  key: fc.constantFrom('content', 'content', 'content', 'reasoning_content', 'reasoning'), literal: literals, padding: paddings
 }), { maxLength: 12 })
 const shapes = fc.record({
   frame: fc.constantFrom('data: ', 'data:'),
   end: fc.constantFrom('\n\n', '\n\n', '\r\n\r\n'),
   /** Behind the text and what belongs to it. */
-  more: fc.constantFrom('', ',"created":1', ',"usage":null', ',"é":"日本"', ',"timings":{"predicted_ms":1}'),
+  more: fc.constantFrom('', ',"created":1', ',"usage":null', ',"é":"日本"', ',"timings":{"predicted_ms":1}', PADDED, PADDED),
   space: fc.constantFrom('', ' '),
   isRaw: fc.boolean()
 })
@@ -75,11 +79,11 @@ const shapes = fc.record({
 t.test('what differs from the event before in its text alone becomes the same bytes as what is read, wherever it is cut', t => {
   const cuts = fc.array(fc.nat(), { maxLength: 12 })
   fc.assert(fc.property(pieces, shapes, cuts, (said, { frame, end, more, space, isRaw }, places) => {
-    const chunk = (delta: string, finish: string): string =>
-      `${frame}{"choices":[{"finish_reason":${finish},"index":0,"delta":${delta}}],"model":"m"${more}}${end}`
+    const chunk = (delta: string, finish: string, padding = '"a"'): string =>
+      `${frame}{"choices":[{"finish_reason":${finish},"index":0,"delta":${delta}}],"model":"m"${more}${more === PADDED ? padding : ''}}${end}`
     const text = [
       chunk('{"role":"assistant","content":null}', 'null'),
-      ...said.map(({ key, literal }) => chunk(`{"${key}":${space}"${literal}"}`, 'null')), chunk('{}', '"stop"'), `${frame}[DONE]${end}`
+      ...said.map(({ key, literal, padding }) => chunk(`{"${key}":${space}"${literal}"}`, 'null', padding)), chunk('{}', '"stop"'), `${frame}[DONE]${end}`
     ].join('')
     const stream = Buffer.from(text)
     // bytes that are no text
@@ -93,6 +97,40 @@ t.test('what differs from the event before in its text alone becomes the same by
       if (ends.at(-1) === stream.length) assert.equal(readInParts(make(), stream, ends.slice(0, -1)), whole)
     }
   }), { numRuns: 400 })
+  t.end()
+})
+
+t.test('the events of a message become the same chunks, whether they are read or compared with the one before', t => {
+  const head = { id: 'c', created: 1, model: 'm' }
+  const event = (type: string, members: string): string => `event: ${type}\ndata: {"type":"${type}"${members}}\n\n`
+  const delta = (index: number, kind: string, literal: string): string =>
+    event('content_block_delta', `,"index":${index},"delta":{"type":"${kind}_delta","${kind}":"${literal}"}`)
+  const texts = fc.array(fc.record({ kind: fc.constantFrom('text', 'text', 'thinking'), literal: literals, index: fc.nat({ max: 1 }) }), { maxLength: 12 })
+  const read = (parts: readonly Buffer[]): string => {
+    const chunks = new ChatChunks(head, true)
+    const told: Array<Buffer | null> = []
+    try {
+      for (const part of parts) told.push(chunks.chunk(part))
+      chunks.end()
+    } catch (error) {
+      told.push(chunks.failed().last, Buffer.from((error as { readonly code: string }).code))
+    }
+    return told.map(part => part?.toString() ?? '').join('')
+  }
+  fc.assert(fc.property(texts, fc.array(fc.nat(), { maxLength: 12 }), (said, places) => {
+    const events = [
+      event('message_start', ',"message":{"model":"x"}'), ...said.map(({ kind, literal, index }) => delta(index, kind, literal)),
+      event('ping', ''), event('message_stop', '')
+    ]
+    // a space makes each unlike the one before
+    const unlike = Buffer.from(events.map((one, i) => one.replace('{', `{${' '.repeat(i)}`)).join(''))
+    const stream = Buffer.from(events.join(''))
+    const marks = [0, ...new Set(places.map(place => place % stream.length).sort((a, b) => a - b)), stream.length]
+    const whole = read([unlike])
+    assert.equal(read([stream]), whole)
+    assert.equal(read(events.map(one => Buffer.from(one))), whole)
+    assert.equal(read(marks.slice(1).map((mark, i) => stream.subarray(marks[i], mark))), whole)
+  }), { numRuns: 300 })
   t.end()
 })
 
