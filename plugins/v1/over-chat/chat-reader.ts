@@ -33,9 +33,11 @@ export interface ChatListener {
   begin (model: string | null): void
   text (piece: string): void
   reasoning (piece: string): void
+  /** Why the model does not answer; told as text where this is not here. */
+  refusal? (piece: string): void
   /**
-   * A piece of either as JSON has it, without its quotes: UTF-8 in `bytes[from..to)`, of a buffer that may be used again. False
-   * where it is to be told as text.
+   * A piece of text or reasoning as JSON has it, without its quotes: UTF-8 in `bytes[from..to)`, of a buffer that may be used
+   * again. False where it is to be told as text.
    */
   json? (kind: TextKind, bytes: Buffer, from: number, to: number): boolean
   /**
@@ -143,7 +145,10 @@ export class ChatReader implements EventListener {
     const reasoning = thought ?? other
     if (typeof reasoning === 'string' && reasoning !== '') listener.reasoning(reasoning)
     if (typeof content === 'string' && content !== '') listener.text(content)
-    if (typeof refusal === 'string' && refusal !== '') listener.text(refusal)
+    if (typeof refusal === 'string' && refusal !== '') {
+      if (listener.refusal === undefined) listener.text(refusal)
+      else listener.refusal(refusal)
+    }
     if (!Array.isArray(calls)) return
     for (const call of calls) {
       if (!isObject(call)) continue

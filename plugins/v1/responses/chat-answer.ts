@@ -11,13 +11,21 @@ const MOST_KEPT = 32 * 1024 * 1024
 /** An event up to its number. */
 const headOf = (type: string): string => `event: ${type}\ndata: {"type":"${type}","sequence_number":`
 const TEXT_DELTA = headOf('response.output_text.delta')
+const REFUSAL_DELTA = headOf('response.refusal.delta')
 const REASONING_DELTA = headOf('response.reasoning_text.delta')
 const NO_LOGPROBS = ',"logprobs":[]'
 const EVENT_END = '}\n\n'
 const itemFor = { text: 'message', reasoning: 'reasoning' } as const
 
+/** What of a text differs by its kind: an item of its own, or a message of either sort. */
+const kinds = {
+  message: { prefix: 'msg', head: TEXT_DELTA, behind: NO_LOGPROBS, done: 'output_text', key: 'text' },
+  refusal: { prefix: 'msg', head: REFUSAL_DELTA, behind: '', done: 'refusal', key: 'refusal' },
+  reasoning: { prefix: 'rs', head: REASONING_DELTA, behind: '', done: 'reasoning_text', key: 'text' }
+} as const
+
 interface TextItem {
-  readonly kind: 'reasoning' | 'message'
+  readonly kind: keyof typeof kinds
   readonly id: string
   readonly index: number
   /** What stands in its deltas between their number and their text. */
@@ -86,6 +94,13 @@ export class ResponseWriter implements AnswerWriter {
     const item = this.#openFor('reasoning')
     item.said.add(piece)
     this.#numbered(REASONING_DELTA, `${item.delta}${JSON.stringify(piece)}`)
+  }
+
+  refusal (piece: string): void {
+    this.#keep(piece.length)
+    const item = this.#openFor('refusal')
+    item.said.add(piece)
+    this.#numbered(REFUSAL_DELTA, `${item.delta}${JSON.stringify(piece)}`)
   }
 
   json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
@@ -157,9 +172,9 @@ export class ResponseWriter implements AnswerWriter {
   #openFor (kind: TextItem['kind']): TextItem {
     if (this.#open?.kind === kind) return this.#open
     this.#close('completed')
-    const [id, index] = [newId(kind === 'message' ? 'msg' : 'rs'), this.#items++]
+    const { prefix, head, behind } = kinds[kind]
+    const [id, index] = [newId(prefix), this.#items++]
     const delta = `,${partAt(id, index)},"delta":`
-    const [head, behind] = kind === 'message' ? [TEXT_DELTA, NO_LOGPROBS] : [REASONING_DELTA, '']
     const frame = this.#request.stream ? new DeltaFrame(head, `${delta}"`, `"${behind}${EVENT_END}`) : null
     const item: TextItem = { kind, id, index, delta, frame, said: new SaidText(), logprobs: [] }
     this.#open = item
@@ -172,9 +187,9 @@ export class ResponseWriter implements AnswerWriter {
     const item = this.#open
     if (item === null) return
     this.#open = null
-    const what = item.kind === 'message' ? 'output_text' : 'reasoning_text'
+    const { done, key } = kinds[item.kind]
     const rows = item.kind === 'message' ? `,"logprobs":${JSON.stringify(item.logprobs)}` : ''
-    this.#event(`response.${what}.done`, `${partAt(item.id, item.index)},"text":${JSON.stringify(item.said.text)}${rows}`)
+    this.#event(`response.${done}.done`, `${partAt(item.id, item.index)},"${key}":${JSON.stringify(item.said.text)}${rows}`)
     this.#event('response.content_part.done', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
     this.#done(item.index, textItem(item, status, true, this.#request.sealsThoughts))
   }
@@ -207,13 +222,14 @@ function partAt (id: string, index: number): string {
 }
 
 function partOf ({ kind, said: { text }, logprobs }: TextItem): string {
-  return JSON.stringify(kind === 'message' ? { type: 'output_text', text, annotations: [], logprobs } : { type: 'reasoning_text', text })
+  const { done, key } = kinds[kind]
+  return JSON.stringify({ type: done, [key]: text, ...kind === 'message' ? { annotations: [], logprobs } : {} })
 }
 
 function textItem (item: TextItem, status: string, isWhole: boolean, isSealed: boolean): string {
   const { kind, id, said: { text } } = item
   const content = isWhole ? `[${partOf(item)}]` : '[]'
-  if (kind === 'message') return `{"id":"${id}","type":"message","status":"${status}","role":"assistant","content":${content}}`
+  if (kind !== 'reasoning') return `{"id":"${id}","type":"message","status":"${status}","role":"assistant","content":${content}}`
   const secret = isSealed ? `,"encrypted_content":"${sealed(text)}"` : ''
   return `{"id":"${id}","type":"reasoning","status":"${status}","summary":[],"content":${content}${secret}}`
 }

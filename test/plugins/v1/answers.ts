@@ -6,6 +6,8 @@ export interface Call { readonly id: string, readonly name: string, readonly arg
 export interface Answer {
   readonly thoughts: readonly string[]
   readonly texts: readonly string[]
+  /** Why it does not answer; behind its texts. */
+  readonly refusals: readonly string[]
   readonly calls: readonly Call[]
 }
 
@@ -19,18 +21,22 @@ const key = fc.string({ minLength: 1 }).filter(name => name !== '__proto__')
 const args = fc.dictionary(key, fc.oneof(fc.string(), fc.integer(), fc.boolean())).map(value => JSON.stringify(value))
 const call = fc.record({ name: fc.stringMatching(/^[a-z_]{1,20}$/), args })
 export const answers: fc.Arbitrary<Answer> = fc.record({
-  thoughts: fc.array(piece, { maxLength: 3 }), texts: fc.array(piece, { maxLength: 12 }), calls: fc.array(call, { maxLength: 3 })
+  thoughts: fc.array(piece, { maxLength: 3 }),
+  texts: fc.array(piece, { maxLength: 12 }),
+  refusals: fc.array(piece, { maxLength: 2 }),
+  calls: fc.array(call, { maxLength: 3 })
 }).map(({ calls, ...rest }) => ({ ...rest, calls: calls.map((one, i) => ({ id: `call_${i}`, ...one })) }))
-  .filter(({ thoughts, texts, calls }) => thoughts.length + texts.length + calls.length > 0)
+  .filter(({ thoughts, texts, refusals, calls }) => [thoughts, texts, refusals, calls].some(said => said.length > 0))
 
 const chunk = (delta: object, finish: string | null = null): string =>
   `data: ${JSON.stringify({ id: 'c', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
 
-export function streamOf ({ thoughts, texts, calls }: Answer): string {
+export function streamOf ({ thoughts, texts, refusals, calls }: Answer): string {
   return [
     chunk({ role: 'assistant', content: null }),
     ...thoughts.map(text => chunk({ reasoning_content: text })),
     ...texts.map(text => chunk({ content: text })),
+    ...refusals.map(refusal => chunk({ refusal })),
     ...calls.flatMap(({ id, name, args: said }, index) => [
       chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: said.slice(0, 3) } }] }),
       chunk({ tool_calls: [{ index, function: { arguments: said.slice(3) } }] })
@@ -39,10 +45,11 @@ export function streamOf ({ thoughts, texts, calls }: Answer): string {
   ].join('')
 }
 
-/** The same answer as a message of a conversation in chat. */
-export function messageOf ({ thoughts, texts, calls }: Answer): object {
+/** The same answer as a message of a conversation in chat, in which a refusal is a text. */
+export function messageOf ({ thoughts, texts, refusals, calls }: Answer): object {
+  const said = [...texts, ...refusals]
   return {
-    role: 'assistant', content: texts.length === 0 ? null : texts.join(''),
+    role: 'assistant', content: said.length === 0 ? null : said.join(''),
     ...thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('') },
     ...calls.length === 0
       ? {}

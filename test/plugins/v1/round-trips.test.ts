@@ -78,7 +78,7 @@ t.test('what a user says to a model is the same in chat and in a response', t =>
 
 t.test('a stream that is cut at any byte ends as one that failed, and what was told is the beginning of the whole', t => {
   const answer: Answer = {
-    thoughts: ['hm', ' é'], texts: ['Hello', ' "you"', ' 🎈', ' and', ' more'], calls: [{ id: 'call_0', name: 'go', args: '{"a":"b"}' }]
+    thoughts: ['hm', ' é'], texts: ['Hello', ' "you"', ' 🎈', ' and', ' more'], refusals: ['No', ' more'], calls: [{ id: 'call_0', name: 'go', args: '{"a":"b"}' }]
   }
   const stream = Buffer.from(streamOf(answer))
   const done = stream.indexOf('"finish_reason":"tool_calls"')

@@ -57,6 +57,7 @@ export function wholeOf ({ deltas, finish = 'stop', usage: used = usage, choice 
   }
   const message = {
     role: 'assistant', content: text('content'), reasoning_content: text('reasoning_content') ?? undefined,
+    refusal: text('refusal') ?? undefined,
     ...calls.size === 0 ? {} : { tool_calls: [...calls.values()] }
   }
   return JSON.stringify({ ...base, object: 'chat.completion', choices: [{ index: 0, message, finish_reason: finish, ...choice }], usage: used })

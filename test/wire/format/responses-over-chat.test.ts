@@ -178,6 +178,20 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     t.match((await stream.finalResponse()).output[1], { content: [{ text: 'x', logprobs: [{ token: 'x' }] }] }, 'the tokens of a thought are none of the text')
   })
 
+  t.test('a refusal is a part of its own, whole and as events', async t => {
+    says({ deltas: [{ content: 'Well. ' }, { refusal: 'I cannot ' }, { refusal: 'say "that".' }] })
+    const output = [
+      { type: 'message', content: [{ type: 'output_text', text: 'Well. ' }] },
+      { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'refusal', refusal: 'I cannot say "that".' }] }
+    ]
+    t.match(await client.responses.create(question), { status: 'completed', output })
+    const stream = client.responses.stream(question)
+    let refusal = ''
+    stream.on('response.refusal.delta', ({ delta }) => { refusal += delta })
+    t.match(await stream.finalResponse(), { status: 'completed', output })
+    t.equal(refusal, 'I cannot say "that".')
+  })
+
   t.test('what chat has no words for is refused by its name', async t => {
     const seen = engine.requests.length
     const bodies: ReadonlyArray<readonly [object, RegExp]> = [
