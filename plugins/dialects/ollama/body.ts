@@ -12,6 +12,9 @@ export function isStream ({ stream }: Json): boolean {
   return stream !== false
 }
 
+/** Told to those who ask for `truncate`. */
+export const NOT_CUT = 'truncate: left out, what is too long for the model is refused'
+
 /** What of the top of a body means nothing here, for people. Pure. */
 export function unknownKeys (asked: Json, known: ReadonlySet<string>): string[] {
   return Object.keys(asked).filter(key => !known.has(key) && asked[key] !== null).slice(0, 20)

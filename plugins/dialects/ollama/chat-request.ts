@@ -1,6 +1,6 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
 import { given, malformed, objectsIn, textOr, untranslatable, type Json } from '../../v1/over-chat/ref.js'
-import { isStream, unknownKeys } from './body.js'
+import { isStream, NOT_CUT, unknownKeys } from './body.js'
 import { chatMessages, withPictures } from './messages.js'
 import { engineOptions, responseFormat } from './options.js'
 
@@ -89,6 +89,8 @@ function rawBody (asked: Json, server: Server, prompt: string, warnings: string[
 }
 
 function common (asked: Json, { slot, context }: Server, warnings: string[]): Json {
+  if (asked.truncate === true) warnings.push(NOT_CUT)
+  if (asked.shift === true) warnings.push('shift: left out, an answer ends where the context of the model does')
   return {
     ...engineOptions(asked.options, slot !== null, context, warnings),
     ...asked.logprobs === true ? { logprobs: true, top_logprobs: asked.top_logprobs } : {},

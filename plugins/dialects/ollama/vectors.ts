@@ -2,7 +2,7 @@ import type { AdaptedAnswer, RouteCall, handled } from 'svc-gateway/plugin'
 import { malformed, requestObject, textOr, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { askVectors, type Vectors } from '../../v1/vectors/ref.js'
 import { ns } from './answer.js'
-import { modelIn, unknownKeys } from './body.js'
+import { modelIn, NOT_CUT, unknownKeys } from './body.js'
 import { ollamaDialect } from './dialect.js'
 import { keep, keepAliveMs } from './keep-alive.js'
 import { nameHere } from './names.js'
@@ -23,7 +23,7 @@ export function embed (services: TalkServices, call: RouteCall<unknown, unknown,
   return answered(services, call, {
     asked,
     texts,
-    warnings: unknownKeys(asked, embedKeys),
+    warnings: [...unknownKeys(asked, embedKeys), ...asked.truncate === true ? [NOT_CUT] : []],
     answerOf: ({ vectors, tokens }) => ({
       model: modelIn(asked),
       embeddings: vectors,

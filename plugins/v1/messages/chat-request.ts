@@ -19,17 +19,17 @@ const ownKeys: ReadonlySet<string> = new Set([
 /** Tools that the maker of the Messages API runs on its own servers. */
 const SERVER_TOOL = /^(web_search|web_fetch|code_execution|tool_search_tool)(_|$)/
 
-const efforts: Readonly<Record<string, string>> = { low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' }
+/** Efforts beyond those that chat completions know. */
+const efforts: ReadonlyMap<string, string> = new Map([['xhigh', 'high'], ['max', 'high']])
 
 /**
  * A request of the Messages API in the words of chat completions. Throws `validation.invalid` for what they have no words for.
  * @param slot that will serve it; null for an upstream
  */
 export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatRequest {
-  const warnings: string[] = []
+  const warnings = leftOut(asked)
   const { max_tokens: limit, stop_sequences: stops, output_config: output, metadata } = asked
   refuseMembers(asked)
-  if (asked.context_management != null) warnings.push('context_management: left out, nothing is taken out of the context here')
   const messages = chatMessages(asked, slot !== null, warnings)
   const tools = asked.tools == null ? [] : functionTools(asked.tools, warnings)
   const stream = asked.stream === true
@@ -52,9 +52,22 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatReq
   }
 }
 
-function refuseMembers ({ mcp_servers: servers, container }: Json): void {
+/** What no engine has a use for, and changes nothing that the model is told. */
+function leftOut (asked: Json): string[] {
+  const { service_tier: tier, context_management: management } = asked
+  const [effort, told] = [effortIn(asked), toldEffort(asked)]
+  return [
+    ...tier == null || tier === 'auto' ? [] : ['service_tier: left out, there are no tiers here'],
+    ...told === effort ? [] : [`output_config.effort: '${effort}' is told as '${told}', chat completions know no more`],
+    ...management == null ? [] : ['context_management: left out, nothing is taken out of the context here']
+  ]
+}
+
+function refuseMembers ({ mcp_servers: servers, container, inference_geo: geo, fallbacks }: Json): void {
   if (Array.isArray(servers) && servers.length > 0) throw untranslatable('mcp_servers', 'a tool server that the model\'s maker would call')
   if (container != null) throw untranslatable('container', 'a container of the model\'s maker')
+  if (geo != null && geo !== 'global') throw untranslatable('inference_geo', 'a place where the model is to run')
+  if (Array.isArray(fallbacks) ? fallbacks.length > 0 : fallbacks != null) throw untranslatable('fallbacks', 'another model for what this one refuses')
 }
 
 function functionTools (asked: unknown, warnings: string[]): object[] {
@@ -88,9 +101,19 @@ function responseFormat (format: unknown): object | null {
   return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } }
 }
 
+function effortIn ({ output_config: output }: Json): string | null {
+  return isObject(output) && typeof output.effort === 'string' ? output.effort : null
+}
+
+function toldEffort (asked: Json): string | null {
+  const effort = effortIn(asked)
+  return effort === null ? null : efforts.get(effort) ?? effort
+}
+
 /** A slot's template knows reasoning as on or off; others know how much. */
-function reasoning ({ thinking, output_config: output }: Json, slot: NamedSlotConfig | null): object {
-  const asked = isObject(output) && typeof output.effort === 'string' ? efforts[output.effort] ?? output.effort : null
+function reasoning (body: Json, slot: NamedSlotConfig | null): object {
+  const { thinking } = body
+  const asked = toldEffort(body)
   const kind = isObject(thinking) ? thinking.type : null
   const effort = kind === 'disabled' ? null : asked ?? (isObject(thinking) && kind === 'enabled' ? effortOf(thinking.budget_tokens) : null)
   if (slot === null) return { reasoning_effort: effort }

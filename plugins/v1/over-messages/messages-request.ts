@@ -30,12 +30,20 @@ const refused: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) =>
   ['frequency_penalty', value => value !== 0, 'a penalty'],
   ['presence_penalty', value => value !== 0, 'a penalty'],
   ['audio', () => true, 'an answer in sound'],
+  ['modalities', value => !Array.isArray(value) || value.some(kind => kind !== 'text'), 'an answer in something else than text'],
   ['prediction', () => true, 'a prediction'],
   ['functions', () => true, 'the old form of tools'],
   ['web_search_options', () => true, 'a search of the maker of the model']
 ]
 /** Leaving these out makes no other request of it. */
-const hints = ['seed', 'verbosity', 'chat_template_kwargs']
+const hints: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean]> = [
+  ['seed', () => true],
+  ['verbosity', () => true],
+  ['chat_template_kwargs', () => true],
+  ['service_tier', value => value !== 'auto' && value !== 'default'],
+  ['store', value => value === true],
+  ['metadata', value => isObject(value) && Object.keys(value).length > 0]
+]
 
 /** A chat completion request in the words of the Messages API. Throws `validation.invalid` for what it has no words for. */
 export function messagesRequest (asked: Json): MessagesRequest {
@@ -60,7 +68,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
     }),
     stream,
     tellsUsage: isObject(asked.stream_options) && asked.stream_options.include_usage === true,
-    warnings: hints.filter(key => asked[key] != null).map(key => `${key}: left out, the model's API has no such option`)
+    warnings: hints.filter(([key, isAsked]) => asked[key] != null && isAsked(asked[key])).map(([key]) => `${key}: left out, the model's API has no such option`)
   }
 }
 

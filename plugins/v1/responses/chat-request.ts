@@ -35,21 +35,25 @@ const ownKeys: ReadonlySet<string> = new Set([
   'top_logprobs', 'parallel_tool_calls'
 ])
 
+const LOGPROBS = 'message.output_text.logprobs'
+const SEALED = 'reasoning.encrypted_content'
+/** More of them are one warning too many. */
+const MOST_INCLUDED = 10
+
 /**
  * A request of the Responses API in the words of chat completions. Throws `validation.invalid` for what they have no words for.
  * @param slot that will serve it; null for an upstream
  */
 export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing: Standing): ChatRequest {
   refuseMembers(asked)
-  const warnings: string[] = []
-  if (asked.truncation === 'auto') warnings.push('truncation: left out, what is too long for the model is refused')
+  const include: readonly unknown[] = Array.isArray(asked.include) ? asked.include : []
+  const warnings = leftOut(asked, include)
   const messages = new ChatMessages(slot !== null, warnings)
   if (asked.instructions != null) messages.system(stringIn(asked.instructions, 'instructions'))
   messages.input(asked.input)
   const tools = new ChatTools(asked.tools, warnings)
   const hasTools = tools.functions.length > 0
-  const include: readonly unknown[] = Array.isArray(asked.include) ? asked.include : []
-  const logprobs = include.includes('message.output_text.logprobs') || asked.top_logprobs != null
+  const logprobs = include.includes(LOGPROBS) || asked.top_logprobs != null
   const text = isObject(asked.text) ? asked.text : {}
   const stream = asked.stream === true
   return {
@@ -70,9 +74,23 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
     tools,
     echo: echoOf(asked, standing),
     stream,
-    sealsThoughts: include.includes('reasoning.encrypted_content'),
+    sealsThoughts: include.includes(SEALED),
     warnings
   }
+}
+
+/** What no engine has a use for, and changes nothing that the model is told. */
+function leftOut (
+  { truncation, context_management: management, max_tool_calls: most, service_tier: tier }: Json, include: readonly unknown[]
+): string[] {
+  const others = [...new Set(include)].filter(what => what !== LOGPROBS && what !== SEALED).slice(0, MOST_INCLUDED)
+  return [
+    ...truncation === 'auto' ? ['truncation: left out, what is too long for the model is refused'] : [],
+    ...management == null ? [] : ['context_management: left out, nothing is taken out of the context here'],
+    ...most == null ? [] : ['max_tool_calls: left out, it counts calls of tools that nothing here runs'],
+    ...tier == null || tier === 'auto' || tier === 'default' ? [] : ['service_tier: left out, there are no tiers here'],
+    ...others.map(what => `include: ${typeName(what)} was left out, nothing here makes it`)
+  ]
 }
 
 function refuseMembers (asked: Json): void {

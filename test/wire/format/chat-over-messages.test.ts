@@ -160,10 +160,22 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     t.strictSame(upstream.requests.slice(seen).map(({ url }) => url), ['/v1/chat/completions'])
   })
 
+  t.test('what is left out of a request is told by its name', async t => {
+    const warned = async (body: object): Promise<string | null> => {
+      const answer = await post(body)
+      await answer.body?.cancel()
+      return answer.headers.get('x-svc-warning')
+    }
+    t.match(await warned({ service_tier: 'flex' }), /^service_tier: left out/)
+    t.match(await warned({ store: true, metadata: { a: 'b' } }), /^store: left out[^;]*; metadata: left out[^;]*$/)
+    t.equal(await warned({ service_tier: 'auto', store: false, metadata: {}, modalities: ['text'] }), null)
+  })
+
   t.test('what the API has no words for is refused by its name', async t => {
     const seen = upstream.requests.length
     const bodies: ReadonlyArray<readonly [object, RegExp]> = [
       [{ n: 2 }, /'n'/], [{ logprobs: true }, /'logprobs'/], [{ logit_bias: { 5: 1 } }, /'logit_bias'/], [{ presence_penalty: 1 }, /'presence_penalty'/],
+      [{ modalities: ['text', 'audio'] }, /'modalities': an answer in something else than text/],
       [{ response_format: { type: 'json_object' } }, /'response_format'/], [{ tools: [{ type: 'custom', custom: { name: 'x' } }] }, /'tools\.0': a tool of type 'custom'/],
       [{ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, /'messages\.0\.content\.0': a part of type 'input_audio'/],
       [{ messages: [{ role: 'user', content: [{ type: 'x'.repeat(100_000) }] }] }, /'messages\.0\.content\.0': a part of type 'x{64}' cannot/],

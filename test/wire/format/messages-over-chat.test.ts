@@ -196,11 +196,28 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     }
   })
 
+  t.test('what is left out of a request is told by its name', async t => {
+    says({ deltas: [{ content: 'ok' }] })
+    const rows: ReadonlyArray<readonly [object, RegExp | null]> = [
+      [{ service_tier: 'standard_only' }, /^service_tier: left out/],
+      [{ output_config: { effort: 'max' } }, /^output_config\.effort: 'max' is told as 'high'/],
+      [{ service_tier: 'auto', output_config: { effort: 'high' }, inference_geo: 'global', fallbacks: [] }, null]
+    ]
+    for (const [body, expected] of rows) {
+      const answer = await post({ ...question, ...body })
+      t.match({ status: answer.status, warning: answer.headers.get('x-svc-warning') }, { status: 200, warning: expected }, JSON.stringify(body))
+      await answer.body?.cancel()
+    }
+    t.match(asked(), { reasoning_effort: 'high' })
+  })
+
   t.test('what chat has no words for is refused by its name', async t => {
     const seen = engine.requests.length
     const bodies: ReadonlyArray<readonly [object, RegExp]> = [
       [{ tools: [{ type: 'computer_20250124', name: 'computer' }] }, /'tools\.0': a tool of type 'computer_20250124'/],
       [{ mcp_servers: [{ url: 'https://x' }] }, /'mcp_servers'/],
+      [{ inference_geo: 'us' }, /'inference_geo': a place where the model is to run/],
+      [{ fallbacks: [{ model: 'other' }] }, /'fallbacks': another model/],
       [{ messages: [{ role: 'user', content: [{ type: 'container_upload', file_id: 'f' }] }] }, /'messages\.0\.content\.0': a block of type 'container_upload'/],
       [{ messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] }, /'messages\.0\.content\.0\.source': an image that is not in the request/],
       [{ messages: [{ role: 'user', content: [{ type: 'x'.repeat(100_000) }] }] }, /'messages\.0\.content\.0': a block of type 'x{64}' cannot/],

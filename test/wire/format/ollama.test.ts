@@ -130,6 +130,11 @@ t.test('Ollama\'s words over an engine and an upstream that speak chat completio
     const remote = await post('/api/chat', { ...body, model: 'gpt-9', think: false, format: 'json' })
     t.match(remote.headers.get('x-svc-warning'), /think: left out.*options\.repeat_penalty: left out/)
     t.match(asked(), { response_format: { type: 'json_object' }, repeat_penalty: undefined, chat_template_kwargs: undefined, messages: { 2: { reasoning_content: undefined } } })
+    const uncut = await post('/api/chat', { model: 'agent', messages: [{ role: 'user', content: 'hi' }], truncate: true, shift: true })
+    t.match(uncut.headers.get('x-svc-warning'), /^truncate: left out[^;]*; shift: left out[^;]*$/)
+    const unsaid = await post('/api/chat', { model: 'agent', messages: [{ role: 'user', content: 'hi' }], truncate: false, shift: false })
+    t.equal(unsaid.headers.get('x-svc-warning'), null, 'that is what happens')
+    await Promise.all([uncut, unsaid].map(answer => answer.body?.cancel()))
   })
 
   t.test('a prompt is a message of the user, a raw one a plain completion', async t => {

@@ -178,6 +178,25 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     t.match((await stream.finalResponse()).output[1], { content: [{ text: 'x', logprobs: [{ token: 'x' }] }] }, 'the tokens of a thought are none of the text')
   })
 
+  t.test('what is left out of a request is told by its name', async t => {
+    says({ deltas: [{ content: 'ok' }] })
+    const rows: ReadonlyArray<readonly [object, RegExp | null]> = [
+      [{ max_tool_calls: 3 }, /^max_tool_calls: left out, it counts calls of tools/],
+      [{ context_management: [{ type: 'compaction' }] }, /^context_management: left out/],
+      [{ service_tier: 'flex' }, /^service_tier: left out/],
+      [{ service_tier: 'auto', max_tool_calls: null, context_management: null, include: null }, null],
+      [
+        { include: ['reasoning.encrypted_content', 'web_search_call.action.sources', 'web_search_call.action.sources', 7] },
+        /^include: 'web_search_call\.action\.sources' was left out[^;]*; include: 'number' was left out[^;]*$/
+      ]
+    ]
+    for (const [body, expected] of rows) {
+      const answer = await post({ ...question, ...body })
+      t.match({ status: answer.status, warning: answer.headers.get('x-svc-warning') }, { status: 200, warning: expected }, JSON.stringify(body))
+      await answer.body?.cancel()
+    }
+  })
+
   t.test('a refusal is a part of its own, whole and as events', async t => {
     says({ deltas: [{ content: 'Well. ' }, { refusal: 'I cannot ' }, { refusal: 'say "that".' }] })
     const output = [
