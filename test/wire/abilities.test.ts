@@ -9,7 +9,9 @@ import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type Te
 const abilities = {
   agent: { vision: false, audio: false, json_schema: true },
   eyes: { vision: true, tools: true, json_schema: true },
-  twin: { vision: false, json_schema: false }
+  twin: { vision: false, json_schema: false },
+  mute: { tools: false },
+  handy: { tools: true }
 }
 
 function slot (model: string, context = 8192): string {
@@ -17,7 +19,9 @@ function slot (model: string, context = 8192): string {
 }
 
 /** `agent` and `twin` run one model without a projector, `eyes` one that sees. Each engine answers with its slot's name. */
-async function setup (t: Test): Promise<TestGateway & { readonly started: string[] }> {
+async function setup (
+  t: Test, more: Readonly<Record<string, string>> = {}
+): Promise<TestGateway & { readonly started: string[] }> {
   const started: string[] = []
   const runtime = new FakeEngineRuntime({
     onStart: ({ slot, engine }) => {
@@ -36,7 +40,8 @@ async function setup (t: Test): Promise<TestGateway & { readonly started: string
       'etc/svc/slots/agent.toml': slot('text-model'),
       'etc/svc/slots/eyes.toml': slot('vision-model'),
       'etc/svc/slots/twin.toml': slot('text-model', 32_768),
-      'var/lib/svc/registry/registry.toml': ['text-model', 'vision-model'].map(id => `[models.${id}]\nname = "${id}"\npath = "/dev/null"\n`).join('')
+      ...Object.fromEntries(Object.entries(more).map(([name, file]) => [`etc/svc/slots/${name}.toml`, file])),
+      'var/lib/svc/registry/registry.toml': ['text-model', 'vision-model', 'tool-model'].map(id => `[models.${id}]\nname = "${id}"\npath = "/dev/null"\n`).join('')
     }
   })
   t.teardown(async () => {
@@ -75,6 +80,25 @@ t.test('a request goes to a slot that can do what it asks', async t => {
   t.equal(await ask({ model: 'agent', input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] }, '/v1/responses'), 'model.ability_missing input')
   const told = await (await post({ model: 'agent', max_tokens: 5, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x' } }] }] }, '/v1/messages')).json()
   t.match(told, { type: 'error', error: { type: 'invalid_request_error', code: 'model.ability_missing' } }, 'in the shape of the route')
+})
+
+t.test('tools go to a slot whose model calls them', async t => {
+  const gateway = await setup(t, { mute: slot('tool-model'), handy: slot('tool-model') })
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const ask = async (body: object, path = '/v1/chat/completions'): Promise<Answer> =>
+    await (await gateway.fetch(path, { method: 'POST', body: JSON.stringify({ messages: [{ role: 'user', content: 'hi' }], ...body }) })).json() as Answer
+  t.equal((await ask({ model: 'tool-model', tools })).from, 'handy', 'of one model, the slot that calls tools')
+  t.equal((await ask({ model: 'mute', tools: [] })).from, 'mute', 'no tools ask nothing')
+  t.equal((await ask({ model: 'mute', tools, tool_choice: 'none' })).from, 'mute')
+  t.match(await ask({ model: 'mute', tools }), {
+    error: {
+      code: 'model.ability_missing', param: 'tools', details: { ability: 'tools', slots: ['mute'] },
+      message: /it needs a model that calls tools, and slot 'mute' cannot; .*'handy'.* can be asked instead/
+    }
+  })
+  t.match(await ask({ model: 'mute', max_tokens: 5, tools: [{ name: 'f', input_schema: { type: 'object' } }] }, '/v1/messages'), {
+    type: 'error', error: { type: 'invalid_request_error', code: 'model.ability_missing' }
+  })
 })
 
 t.test('a request that its slot cannot serve is refused for good, before anything is loaded', async t => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
+import { chatAnswer, createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
 import ollama from '../../../plugins/dialects/ollama/index.js'
 import { readModelfile } from '../../../plugins/dialects/ollama/modelfile.js'
 import { keepAliveMs } from '../../../plugins/dialects/ollama/keep-alive.js'
@@ -123,6 +123,7 @@ t.test('vectors of one text and of several', async t => {
   t.match(seen, [{ input: ['a', 'bcd'], dimensions: 2 }])
   t.equal(gateway.slots.idleTimeoutMs('embed'), 3_600_000)
   t.match(await (await gateway.post('/api/embed', { model: 'embed', input: 'xy' })).json(), { embeddings: [[2, 0]] })
+  t.match((await gateway.post('/api/embed', { model: 'embed', input: 'xy', truncate: true })).headers.get('x-svc-warning'), /^truncate: left out/)
   t.match(await (await gateway.post('/api/embed', { model: 'embed', input: '' })).json(), { embeddings: [] })
   t.strictSame(await (await gateway.post('/api/embeddings', { model: 'embed', prompt: 'xyz' })).json(), { embedding: [3, 0] })
   for (const [body, status, error] of [
@@ -151,6 +152,26 @@ t.test('a pull is one of the gateway\'s own, told line by line', async t => {
   const unknown = await gateway.post('/api/pull', { model: 'nothing:7b' })
   t.equal(unknown.status, 422)
   t.match(await unknown.json(), { error: /no source is known for 'nothing:7b'/ })
+})
+
+t.test('a model of the catalogue is pulled by its name with a tag, and asked by an alias with a tag', async t => {
+  const gateway = await manager(t, {
+    'var/lib/svc/registry/registry.toml': '',
+    'etc/svc/slots/small.toml': 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "qwen3-4b"\n'
+  })
+  gateway.hub.add('Qwen/Qwen3-4B-GGUF', { license: 'apache-2.0', files: { 'Qwen3-4B-Q4_K_M.gguf': model } })
+  t.match((await linesOf(await gateway.post('/api/pull', { model: 'qwen3:4b' }))).at(-1), { status: 'success' })
+  const pulled = gateway.gateway.kernel().models.get('qwen3-4b')!
+  t.equal(sha256Of(await readFile(pulled.path)), sha256Of(model))
+  t.equal((await gateway.post('/api/copy', { source: 'qwen3:4b', destination: 'gpt-4o:mini' })).status, 200)
+  await gateway.slots.load('small')
+  const engine = gateway.runtime.engine('small')
+  engine.answer({ headers: { 'content-type': 'application/json' }, chunks: [chatAnswer('hello')] })
+  for (const name of ['gpt-4o:mini', 'qwen3:4b', 'small:latest']) {
+    const asked = { model: name, messages: [{ role: 'user', content: 'hi' }], stream: false }
+    t.match(await (await gateway.post('/api/chat', asked)).json(), { model: name, message: { content: 'hello' }, done: true })
+  }
+  t.equal(engine.requests.filter(({ url }) => url === '/v1/chat/completions').length, 3)
 })
 
 t.test('a client that leaves does not end the pull, and one that comes joins it', async t => {

@@ -176,6 +176,14 @@ t.test('Gemini\'s words over an engine and an upstream that speak chat completio
     t.equal(counted.headers.get('x-svc-estimate'), 'totalTokens')
     const { totalTokens } = await counted.json() as { totalTokens: number }
     t.ok(totalTokens > 3 && totalTokens < 20, String(totalTokens))
+    gateway.runtime.engine('agent').answer(({ url, body }) => {
+      const headers = { 'content-type': 'application/json' }
+      if (url === '/apply-template') return { headers, chunks: ['{"prompt":"<s>hi"}'] }
+      return url === '/tokenize' && body.includes('<s>hi') ? { headers, chunks: ['{"tokens":[1,2,3,4,5]}'] } : { status: 404 }
+    })
+    const exact = await post('agent:countTokens', { contents })
+    t.equal(exact.headers.get('x-svc-estimate'), null)
+    t.match(await exact.json(), { totalTokens: 5 })
   })
 
   t.test('a client that leaves ends the work of the engine', async () => {

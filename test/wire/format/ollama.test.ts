@@ -146,6 +146,17 @@ t.test('Ollama\'s words over an engine and an upstream that speak chat completio
     const told = await lines('/api/generate', { model: 'agent', prompt: 'hi' })
     t.equal(told.map(({ response }) => response).join(''), 'Let me look é🎈.')
     t.match(told.at(-1), { response: '', done: true })
+    const schema = { type: 'object', properties: { colour: { type: 'string' } } }
+    for (const [format, expected] of [['json', { type: 'json_object' }], [schema, { type: 'json_schema', json_schema: { schema } }]] as const) {
+      await json('/api/generate', { model: 'agent', prompt: 'What is it?', images: ['iVBORw0KGgoAAAAA', '/9j/4AAA'], format })
+      t.match(asked(), {
+        messages: [{ role: 'user', content: [
+          { type: 'text', text: 'What is it?' }, { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgoAAAAA' } },
+          { type: 'image_url', image_url: { url: 'data:image/jpeg;base64,/9j/4AAA' } }
+        ] }],
+        response_format: expected
+      })
+    }
     gateway.runtime.engine('agent').answer({ status: 500 })
     t.match(await json('/api/generate', { model: 'agent', prompt: '<s>hi', raw: true }), { error: /serves no completions/ }, 'which this engine does not have')
     for (const [body, problem] of [
