@@ -43,6 +43,7 @@ const needs = {
   transcription: { surface: 'transcription', does: 'hears', usual: 'whisper-1', setting: 'session.audio.input.transcription.model' },
   tts: { surface: 'speech', does: 'speaks', usual: 'tts-1', setting: 'session.audio.output.model' }
 } as const
+const everyNeed = ['llm', 'transcription', 'tts'] as const
 
 /** Asks the engines of a session. What they refuse is a `realtime.engine_refused`; what the gateway refuses comes as it is. */
 export class Engines {
@@ -69,6 +70,12 @@ export class Engines {
     const alias = /^[\w.:/-]{1,100}$/.test(name) ? `, or let one be it with \`svc alias set ${name} ${slot ?? usualNames[need]}\`` : ''
     return realtimeError('realtime.no_slot', `nothing here ${does} as '${name.slice(0, 100)}', which takes a slot of type ${need}: ${other}${alias}`,
       { param: setting, details: { type: need } })
+  }
+
+  /** Models of upstreams whose lists were never asked for are not known yet. Never rejects. */
+  async lookUp (settings: Settings, signal: AbortSignal): Promise<void> {
+    if (everyNeed.every(need => this.missing(need, settings) === null)) return
+    await this.#deps.dispatch.models(signal, this.#asker.origin?.['x-svc-via']).catch(() => null)
   }
 
   /** What is said in an item. */

@@ -53,10 +53,10 @@ export default definePlugin({
       description: 'The key stands for the session that was asked for, for as long as it is valid. It opens nothing that is closed without one: the gateway asks for no keys.',
       schema: { body: secretBodySchema, response: secretSchema },
       example: { session: { type: 'realtime', model: 'agent', instructions: 'Be brief.' } },
-      handler: async ({ body: { session = { type: 'realtime' }, expires_after: { seconds = USUAL_SECONDS } = {} }, requestId, request: { headers } }) => {
+      handler: async ({ body: { session = { type: 'realtime' }, expires_after: { seconds = USUAL_SECONDS } = {} }, requestId, signal, request: { headers } }) => {
         const { secretSession } = await import('./opening.js')
         const expiresAt = Math.floor(services.clock.now() / 1000) + seconds
-        const told = secretSession(session, services, { requestId, origin: headers }, expiresAt)
+        const told = await secretSession(session, services, { requestId, origin: headers }, { expiresAt, signal })
         return { value: secrets.make(session, seconds), expires_at: expiresAt, session: told }
       }
     }))

@@ -18,9 +18,14 @@ export function fixedSettings (session: Json): Settings {
 }
 
 /** The session of a client secret, as the API words it. Throws what `fixedSettings` throws, and `realtime.no_slot`. */
-export function secretSession (session: Json, deps: EngineDeps, asker: Asker, expiresAt: number): Json {
+export async function secretSession (
+  session: Json, deps: EngineDeps, asker: Asker,
+  { expiresAt, signal }: { readonly expiresAt: number, readonly signal: AbortSignal }
+): Promise<Json> {
   const settings = fixedSettings(session)
-  const missing = settings.model === '' ? null : new Engines(deps, asker).missing('llm', settings)
+  const engines = new Engines(deps, asker)
+  if (settings.model !== '') await engines.lookUp(settings, signal)
+  const missing = settings.model === '' ? null : engines.missing('llm', settings)
   if (missing !== null) throw missing
   return sessionWords(settings, `sess_${randomUUID().replaceAll('-', '')}`, expiresAt)
 }

@@ -39,6 +39,8 @@ class ServedSession {
   readonly #deps: EngineDeps
   readonly #engines: Engines
   readonly #session: Session
+  /** As it begins. */
+  readonly #settings: Settings
   readonly #outbox: Outbox
   readonly #answers = new Map<Response, AbortController>()
   /** One after the other: most engines hear no two at a time, and turns come in order. */
@@ -56,7 +58,8 @@ class ServedSession {
     this.#outbox = new Outbox(socket)
     const { model, type, session } = opening
     const fixed = session === null ? firstSettings(model, type) : fixedSettings(session)
-    this.#session = new Session({ ...fixed, model: model === '' ? fixed.model : model }, {
+    this.#settings = { ...fixed, model: model === '' ? fixed.model : model }
+    this.#session = new Session(this.#settings, {
       id: this.#newId('sess'),
       expiresAt: Math.floor((deps.clock.now() + LONGEST_MS) / 1000),
       newId: prefix => this.#newId(prefix),
@@ -67,6 +70,7 @@ class ServedSession {
   async run (): Promise<void> {
     const expired = this.#deps.clock.setTimer(LONGEST_MS, () => { void this.#expire() })
     try {
+      await this.#engines.lookUp(this.#settings, this.#socket.signal)
       this.#apply(this.#session.open())
       for await (const message of this.#socket.messages) {
         this.#hear(message)

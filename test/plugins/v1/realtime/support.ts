@@ -29,7 +29,7 @@ const allSlots = { agent: fakeSlot('llm'), stt: fakeSlot('transcription'), tts: 
 
 /** A gateway with a slot that hears, one that answers and one that speaks, none of them loaded. */
 export async function realtimeGateway (
-  t: Test, slots: Readonly<Record<string, string>> = allSlots, clock?: FakeClock
+  t: Test, slots: Readonly<Record<string, string>> = allSlots, clock?: FakeClock, upstreams = ''
 ): Promise<RealtimeGateway> {
   const runtime = new FakeEngineRuntime({
     onStart: ({ slot, engine }) => {
@@ -40,7 +40,10 @@ export async function realtimeGateway (
   const gateway = await createTestGateway({
     runtime,
     plugins: [createFakeProviderPlugin(), realtime],
-    files: Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text])),
+    files: {
+      ...Object.fromEntries(Object.entries(slots).map(([name, text]) => [`etc/svc/slots/${name}.toml`, text])),
+      ...upstreams === '' ? {} : { 'etc/svc/upstreams.toml': upstreams }
+    },
     ...clock === undefined ? {} : { clock }
   })
   t.teardown(async () => {

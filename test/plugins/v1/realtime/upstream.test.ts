@@ -1,0 +1,56 @@
+import t, { type Test } from 'tap'
+import type { EngineScript } from '../../../../kernel/testing/index.js'
+import { fakeUpstream, refusal, upstreamTable, type FakeUpstream } from '../../../wire/fake-upstream.js'
+import { bytesIn, hears, JSON_TYPE, realtimeGateway, says, silence, sound, spokenAs, type RealtimeGateway } from './support.js'
+
+/** A gateway that has no slot, and an upstream that answers each path as it is told. No list of models was asked for yet. */
+async function upstreamGateway (
+  t: Test, chat: EngineScript
+): Promise<{ readonly gateway: RealtimeGateway, readonly upstream: FakeUpstream }> {
+  const upstream = await fakeUpstream(t)
+  upstream.engine.answer(({ url }) => {
+    if (url === '/v1/models') return { headers: JSON_TYPE, chunks: ['{"data":[{"id":"gpt-9"},{"id":"whisper-1"},{"id":"tts-1"}]}'] }
+    return url === '/v1/chat/completions' ? chat : url === '/v1/audio/speech' ? spokenAs(0.2) : hears('What time is it?')
+  })
+  return { gateway: await realtimeGateway(t, {}, undefined, upstreamTable('far', upstream.url)), upstream }
+}
+
+t.test('what is said is heard, answered and spoken by models of an upstream where there is no slot', async t => {
+  const { gateway, upstream } = await upstreamGateway(t, says('Noon.'))
+  const { send, next, events } = await gateway.open('?model=gpt-9')
+  for (const piece of [silence(0.3), sound(0.5), silence(0.8)]) send(piece)
+  t.match(await next('conversation.item.done'), { item: { role: 'user' } })
+  t.match(await next('response.done'), {
+    response: { status: 'completed', output: [{ role: 'assistant', content: [{ type: 'output_audio', transcript: 'Noon.' }] }] }
+  })
+  t.equal(bytesIn(events), 0.2 * 24_000 * 2)
+  const [heard, chat, spoken] = upstream.calls
+  t.match([heard, chat, spoken].map(call => call!.url), ['/v1/audio/transcriptions', '/v1/chat/completions', '/v1/audio/speech'])
+  t.match(heard!.body.toString('latin1'), /name="model"\r\n\r\nwhisper-1\r\n/)
+  t.match(JSON.parse(chat!.body.toString()), { model: 'gpt-9', stream: true, messages: [{ role: 'user', content: 'What time is it?' }] })
+  t.match(JSON.parse(spoken!.body.toString()), { model: 'tts-1', input: 'Noon.', response_format: 'wav' })
+})
+
+t.test('an upstream that refuses to answer fails the response and not the session', async t => {
+  const { gateway, upstream } = await upstreamGateway(t, refusal(400, {}, 'this model is not for chat'))
+  const { send, next } = await gateway.open('?model=gpt-9')
+  send({ type: 'session.update', session: { type: 'realtime', output_modalities: ['text'] } })
+  await next('session.updated')
+  for (let times = 0; times < 2; times++) {
+    send({ type: 'response.create' })
+    t.match(await next('response.done'), { response: {
+      status: 'failed', status_details: { error: { code: 'realtime.engine_refused', message: /status 400: this model is not for chat/ } }
+    } })
+  }
+  t.equal(upstream.calls.length, 2, 'each is asked once')
+})
+
+t.test('a key is given for a session with a model of an upstream, and for none that it does not have', async t => {
+  const { gateway } = await upstreamGateway(t, says('Noon.'))
+  const make = async (model: string): Promise<[number, unknown]> => {
+    const answer = await gateway.fetch('/v1/realtime/client_secrets', { method: 'POST', body: JSON.stringify({ session: { type: 'realtime', model } }) })
+    return [answer.status, await answer.json()]
+  }
+  t.match(await make('gpt-9'), [200, { session: { model: 'gpt-9' } }])
+  t.match(await make('gpt-8'), [404, { error: { code: 'realtime.no_slot' } }])
+})
