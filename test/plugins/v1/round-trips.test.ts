@@ -7,6 +7,7 @@ import { chatMessages } from '../../../plugins/v1/messages/chat-messages.js'
 import { WholeMessage } from '../../../plugins/v1/messages/chat-answer.js'
 import { MessageEvents } from '../../../plugins/v1/messages/chat-events.js'
 import { ChatReader, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
+import { ChatChunks } from '../../../plugins/v1/over-messages/chat-chunks.js'
 import { ResponseWriter } from '../../../plugins/v1/responses/chat-answer.js'
 import { ChatMessages } from '../../../plugins/v1/responses/chat-messages.js'
 import { chatRequest } from '../../../plugins/v1/responses/chat-request.js'
@@ -104,6 +105,37 @@ t.test('a stream that is cut at any byte ends as one that failed, and what was t
     }
     for (let cut = 1; cut < stream.length; cut++) assert.equal(same(taken(told(make(), stream, [cut]))), whole, `${name} in two parts at ${cut}`)
     t.pass(name)
+  }
+  t.end()
+})
+
+t.test('a message that is cut at any byte ends as one that failed, and its chunks are the beginning of the whole', t => {
+  const event = (type: string, members: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+  const block = (index: number, kind: object, deltas: readonly object[]): string[] => [
+    event('content_block_start', { index, content_block: kind }),
+    ...deltas.map(delta => event('content_block_delta', { index, delta })), event('content_block_stop', { index })
+  ]
+  const stream = Buffer.from([
+    event('message_start', { message: { model: 'm', usage: { input_tokens: 3 } } }),
+    ...block(0, { type: 'thinking', thinking: '' }, ['hm', ' é', ', so'].map(thinking => ({ type: 'thinking_delta', thinking }))),
+    ...block(1, { type: 'text', text: '' }, ['Hello', ' "you"', ' 🎈', ' and'].map(text => ({ type: 'text_delta', text }))),
+    ...block(2, { type: 'tool_use', id: 'toolu_0', name: 'go', input: {} }, ['{"a":', '"b"}'].map(json => ({ type: 'input_json_delta', partial_json: json }))),
+    event('message_delta', { delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 5 } }), event('message_stop', {})
+  ].join(''))
+  const read = (parts: readonly Buffer[]): { readonly told: string, readonly isWhole: boolean } => {
+    const chunks = new ChatChunks({ id: 'c', created: 1, model: 'm' }, true)
+    const told = parts.map(part => chunks.chunk(part)?.toString() ?? '').join('')
+    const { last, isTold } = chunks.failed()
+    assert.equal(last, null)
+    if (!isTold) assert.throws(() => chunks.end(), { code: 'dispatch.upstream_failed' })
+    return { told, isWhole: isTold }
+  }
+  const whole = read([stream])
+  assert.match(whole.told, /"reasoning_content":", so".*"content":" 🎈".*"finish_reason":"tool_calls".*\[DONE\]\n\n$/s)
+  for (let cut = 0; cut < stream.length; cut++) {
+    const { told, isWhole } = read([stream.subarray(0, cut)])
+    if (isWhole || !whole.told.startsWith(told)) t.fail(`cut at ${cut} told something else`)
+    assert.deepEqual(read([stream.subarray(0, cut), stream.subarray(cut)]), whole, `in two parts at ${cut}`)
   }
   t.end()
 })
