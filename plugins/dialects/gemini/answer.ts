@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type ChatUsage, type Json } from '../../v1/over-chat/ref.js'
+import {
+  DeltaFrame, isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type ChatUsage, type Json, type TextKind
+} from '../../v1/over-chat/ref.js'
 
 /** How an answer goes out: one object, events of a stream, or one list that comes bit by bit. */
 export type AnswerShape = 'whole' | 'events' | 'list'
@@ -13,6 +15,7 @@ export class GeminiAnswer implements AnswerWriter {
   readonly #showsThoughts: boolean
   readonly #id = randomUUID().replaceAll('-', '')
   readonly #out = new Outbox()
+  readonly #frames: Partial<Record<TextKind, DeltaFrame>> = {}
   #begun = false
   #text = ''
   #thought = ''
@@ -40,6 +43,14 @@ export class GeminiAnswer implements AnswerWriter {
     if (!this.#showsThoughts) return
     if (this.#shape === 'whole') this.#thought += piece
     else this.#piece({ candidates: [{ content: contentOf([{ text: piece, thought: true }]), index: 0 }] })
+  }
+
+  json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
+    if (kind === 'reasoning' && !this.#showsThoughts) return true
+    if (this.#shape !== 'events' || this.#rows.length > 0) return false
+    this.#frames[kind] ??= this.#frame(kind)
+    this.#out.bytes(this.#frames[kind].event(0, bytes, from, to))
+    return true
   }
 
   call (index: number, id: string | null, name: string | null, args: string): void {
@@ -86,6 +97,13 @@ export class GeminiAnswer implements AnswerWriter {
     if (this.#shape === 'events') this.#out.write(`data: ${json}\n\n`)
     else this.#out.write(`${this.#begun ? ',\n' : '['}${json}`)
     this.#begun = true
+  }
+
+  #frame (kind: TextKind): DeltaFrame {
+    const part = kind === 'text' ? { text: '' } : { text: '', thought: true }
+    const json = JSON.stringify({ candidates: [{ content: contentOf([part]), index: 0 }], ...this.#head() })
+    const at = json.indexOf('""') + 1
+    return new DeltaFrame(`data: ${json.slice(0, at)}`, null, `${json.slice(at)}\n\n`)
   }
 
   #ending (): object {

@@ -1,5 +1,6 @@
 import type { Clock } from 'svc-gateway/plugin'
-import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd } from '../../v1/over-chat/ref.js'
+import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type TextKind } from '../../v1/over-chat/ref.js'
+import { LineFrame } from './line-frame.js'
 
 /** What `/api/chat` and `/api/generate` tell each in its own place. */
 export interface AnswerForm {
@@ -29,6 +30,9 @@ export const generateForm: AnswerForm = {
   nothing: { response: '' }
 }
 
+/** Stands for a text until it is known. */
+const PLACE = 'the text'
+
 export interface Answered {
   /** As the client named it. */
   readonly model: string
@@ -45,6 +49,7 @@ export class OllamaAnswer implements AnswerWriter {
   readonly #answered: Answered
   readonly #isStream: boolean
   readonly #out = new Outbox()
+  readonly #frames: Partial<Record<TextKind, LineFrame>> = {}
   #text = ''
   #thought = ''
   #rows: unknown[] = []
@@ -69,6 +74,14 @@ export class OllamaAnswer implements AnswerWriter {
     this.#heard()
     if (this.#isStream) this.#line({ ...this.#answered.form.thought(piece), done: false })
     else this.#thought += piece
+  }
+
+  json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
+    if (!this.#isStream || this.#rows.length > 0) return false
+    this.#heard()
+    this.#frames[kind] ??= this.#frame(kind)
+    this.#out.bytes(this.#frames[kind].line(timeOf(this.#answered), bytes, from, to))
+    return true
   }
 
   call (index: number, id: string | null, name: string | null, args: string): void {
@@ -116,6 +129,16 @@ export class OllamaAnswer implements AnswerWriter {
     this.#out.write(`${JSON.stringify({ ...this.#head(), ...fields })}\n`)
   }
 
+  #frame (kind: TextKind): LineFrame {
+    const { form, model } = this.#answered
+    const time = timeOf(this.#answered)
+    const said = kind === 'text' ? form.text(PLACE) : form.thought(PLACE)
+    const head = `{"model":${JSON.stringify(model)},"created_at":"`
+    const rest = JSON.stringify({ ...said, done: false }).slice(1)
+    const at = rest.indexOf(JSON.stringify(PLACE)) + 1
+    return new LineFrame(head, `",${rest.slice(0, at)}`, `${rest.slice(at + PLACE.length)}\n`, time)
+  }
+
   #takeRows (): object {
     if (this.#rows.length === 0) return {}
     const logprobs = this.#rows
@@ -154,8 +177,12 @@ export function emptyAnswer (answered: Answered, reason: 'load' | 'unload'): obj
   return { ...answerHead(answered), ...answered.form.nothing, done: true, done_reason: reason }
 }
 
-function answerHead ({ model, clock }: Answered): object {
-  return { model, created_at: new Date(clock.now()).toISOString() }
+function answerHead (answered: Answered): object {
+  return { model: answered.model, created_at: timeOf(answered) }
+}
+
+function timeOf ({ clock }: Answered): string {
+  return new Date(clock.now()).toISOString()
 }
 
 export function ns (ms: number): number {

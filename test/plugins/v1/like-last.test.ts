@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import { GeminiAnswer } from '../../../plugins/dialects/gemini/answer.js'
+import { chatForm, generateForm, OllamaAnswer } from '../../../plugins/dialects/ollama/answer.js'
 import { MessageEvents } from '../../../plugins/v1/messages/chat-events.js'
 import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
 import { ChatChunks } from '../../../plugins/v1/over-messages/chat-chunks.js'
@@ -8,8 +10,13 @@ import { ResponseWriter } from '../../../plugins/v1/responses/chat-answer.js'
 import { chatRequest } from '../../../plugins/v1/responses/chat-request.js'
 
 const request = { ...chatRequest({ model: 'm', input: 'x' }, null, { keeps: false, previous: null, conversation: null }), stream: true }
+const answered = { model: 'm "é"', clock: { now: () => 0, monotonic: () => 0 }, startedAt: 0, isCold: false }
 const writers: Readonly<Record<string, () => AnswerWriter>> = {
-  responses: () => new ResponseWriter(request, { model: 'm', createdAt: 1 }), messages: () => new MessageEvents('m')
+  'responses': () => new ResponseWriter(request, { model: 'm', createdAt: 1 }), 'messages': () => new MessageEvents('m'),
+  'gemini': () => new GeminiAnswer('m "é"', 'events', true),
+  'gemini as a list': () => new GeminiAnswer('m', 'list', false),
+  'ollama': () => new OllamaAnswer({ ...answered, form: chatForm }, true),
+  'ollama of one prompt': () => new OllamaAnswer({ ...answered, form: generateForm }, true)
 }
 
 interface Told {
@@ -19,7 +26,8 @@ interface Told {
   readonly text?: string
 }
 
-const same = (text: string): string => text.replaceAll(/\b(resp|rs|msg|fc|toolu)_\w{24,32}/g, '$1')
+const same = (text: string): string =>
+  text.replaceAll(/\b(resp|rs|msg|fc|toolu)_\w{24,32}/g, '$1').replaceAll(/"responseId":"\w+"/g, '')
 
 /** What a writer makes of a stream whose every event is read: its bytes, or the code of the failure. */
 function readWhole (writer: AnswerWriter, stream: Buffer): string {
