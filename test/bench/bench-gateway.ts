@@ -8,7 +8,7 @@ import type { EngineInspection } from '../../kernel/contract/provider/engine-run
 
 /**
  * The gateway as it ships, all default plugins on. Its engines are the bench's upstream, which stands behind two remote upstreams
- * as well: `remote`, and `chained`, whose retries and fallback are never used.
+ * as well: `remote`, and `chained`, whose retries and fallback are never used. Behind `claude` it speaks the Messages API alone.
  */
 const [upstreamPort, home] = [Number(process.argv[2]), process.argv[3]!]
 
@@ -27,9 +27,11 @@ const types = { agent: 'llm', embed: 'embedding', tts: 'tts', stt: 'transcriptio
 for (const [name, type] of Object.entries(types)) {
   await writeFile(join(home, `etc/svc/slots/${name}.toml`), `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\nidle_timeout_s = 0\n`)
 }
-const row = (name: string, more = ''): string =>
-  `[[upstream]]\nname = "${name}"\nkind = "remote"\nurl = "http://127.0.0.1:${upstreamPort}/v1"\nauth_style = "bearer"\nauth_value_env = "BENCH_KEY"\nmodel_filters = { models = ["bench"] }\n${more}`
-await writeFile(join(home, 'etc/svc/upstreams.toml'), row('remote') + row('chained', 'retries = 2\nfallback = ["remote/bench"]\n'))
+const row = (name: string, more = '', path = '/v1', auth = 'bearer'): string =>
+  `[[upstream]]\nname = "${name}"\nkind = "remote"\nurl = "http://127.0.0.1:${upstreamPort}${path}"\nauth_style = "${auth}"\nauth_value_env = "BENCH_KEY"\nmodel_filters = { models = ["bench"] }\n${more}`
+await writeFile(join(home, 'etc/svc/upstreams.toml'), [
+  row('remote'), row('chained', 'retries = 2\nfallback = ["remote/bench"]\n'), row('claude', '', '/anthropic/v1', 'anthropic')
+].join(''))
 await writeFile(join(home, 'etc/svc/api.env'), 'BENCH_KEY=sk-bench-0123456789\n', { mode: 0o600 })
 // no engine has a line but the one for texts, so that those that wait for it share calls
 const provider = createFakeProviderPlugin({

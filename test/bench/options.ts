@@ -8,7 +8,7 @@ const flags = {
   replicas: 'only slots of several engines: four with 20 ms of work each beside one, and four recorded hours in simulated time',
   start: 'only how long commands and the gateway take to start, what an idle gateway holds and uses, and which files each loads',
   tools: 'only tool calls and lists of tools, beside the example server of the protocol\'s own package',
-  dialects: 'only what responses and messages cost where the engine speaks chat alone, beside chat that passes',
+  dialects: 'only what each dialect costs where the engine speaks chat alone, and chat over messages, beside chat that passes',
   million: 'only a bank of a million memories: what of it is in the memory of the process (4 GiB on disk for a few minutes)',
   peers: 'only the table of other gateways: those of nginx, llama-swap, litellm and portkey that are on PATH, or that SVC_BENCH_<NAME> names',
   help: 'this text'
