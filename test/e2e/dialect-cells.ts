@@ -140,3 +140,34 @@ export async function speaksEveryDialect (t: Test, url: string): Promise<void> {
     t.match(answer, { mood: /^(?:good|bad)$/ }, `messages, ${stream ? 'streamed' : 'plain'}, of a shape`)
   }
 }
+
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+
+/** A picture in each dialect, at an engine that has no eyes: refused for good, in the shape of the dialect, with the way out. */
+export async function refusesPictures (t: Test, url: string): Promise<void> {
+  const dataUrl = `data:image/png;base64,${PNG}`
+  const asks: Readonly<Record<string, readonly [path: string, body: object]>> = {
+    'chat completions': ['/v1/chat/completions', {
+      model: 'agent', messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }, { type: 'image_url', image_url: { url: dataUrl } }] }]
+    }],
+    'responses': ['/v1/responses', {
+      model: 'agent', input: [{ role: 'user', content: [{ type: 'input_text', text: 'hi' }, { type: 'input_image', image_url: dataUrl }] }]
+    }],
+    'messages': ['/v1/messages', {
+      model: 'agent', max_tokens: 5,
+      messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } }] }]
+    }],
+    'Ollama': ['/api/chat', { model: 'agent', messages: [{ role: 'user', content: 'hi', images: [PNG] }] }],
+    'Gemini': ['/v1beta/models/agent:generateContent', {
+      contents: [{ role: 'user', parts: [{ text: 'hi' }, { inlineData: { mimeType: 'image/png', data: PNG } }] }]
+    }]
+  }
+  for (const [name, [path, body]] of Object.entries(asks)) {
+    for (const more of [{}, { stream: true }]) {
+      const said = { ...body, ...name === 'Gemini' ? {} : more }
+      const answer = await fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(said) })
+      t.equal(answer.status, 400, name)
+      t.match(await answer.text(), /images need llama-server|takes images/, name)
+    }
+  }
+}

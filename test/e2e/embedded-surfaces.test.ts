@@ -1,6 +1,6 @@
 import t from 'tap'
 import { embeddedGateway } from './engine-gateways.js'
-import { speaksEveryDialect } from './dialect-cells.js'
+import { refusesPictures, speaksEveryDialect } from './dialect-cells.js'
 import {
   anthropic, callsForcedTool, callsTools, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks, usesTools
 } from './text-surfaces.js'
@@ -15,6 +15,7 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   await t.test('a model that calls tools calls that of a client', t => callsTools(t, gateway.url))
   await t.test('a model that calls tools is led through a loop of them', t => usesTools(t, gateway.url))
   await t.test('every dialect gets words and calls, whole and streamed', t => speaksEveryDialect(t, gateway.url))
+  await t.test('a picture is refused in every dialect', t => refusesPictures(t, gateway.url))
   await t.test('the list of models tells what its slots can do', async t => {
     interface Row { readonly id: string, readonly capabilities?: readonly string[] }
     const { data } = await openai(gateway.url).models.list() as unknown as { data: readonly Row[] }
