@@ -46,7 +46,7 @@ export function addMemoryGraph (memory: Command, cli: Cli): void {
       await change(cli, cli.client(command), body, json === true)
     })
   graph.command('disable')
-    .description('extract them no longer; what there is stays')
+    .description('extract them no longer, and cancel what is being extracted; what there is stays')
     .option('--json', 'print the answer of the API')
     .addHelpText('after', examples('svc memory graph disable'))
     .action(async (options: { json?: true }, command: Command) => {

@@ -66,7 +66,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
       method: 'PUT',
       url: '/api/memory/graph',
       summary: 'Switch the extraction of the graph on or off, or give it another slot',
-      description: 'A Hindsight server that systemd runs is told and restarted; `propagation` says how that went.',
+      description: 'Switching it off cancels what the embedded engine is extracting. A Hindsight server that systemd runs is told and restarted; `propagation` says how that went.',
       bodyError: graphError.kind('config.memory_graph_invalid'),
       schema: { body: bodySchema, response: savedSchema },
       example: { enabled: false },

@@ -3,7 +3,7 @@ import { addAbortSignal, Readable } from 'node:stream'
 import { abortable } from 'svc-gateway/plugin'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
 import { EmbedAhead } from './embed-ahead.js'
-import type { Abilities, Errand, ErrandAnswer, FromEngine, ToEngine } from './messages.js'
+import { GRAPH_OFF, type Abilities, type Errand, type ErrandAnswer, type FromEngine, type ToEngine } from './messages.js'
 
 export interface EmbeddedOptions {
   /** Of the database. */
@@ -88,8 +88,8 @@ export class EmbeddedEngine implements MemoryEngine {
   }
 
   async status (): Promise<EngineStatus> {
-    const { embed, rerank, chat } = this.#options.abilities()
-    const steps = { vectors: embed.why, rerank: rerank.why, extraction: chat.why }
+    const { embed, rerank, chat, extracts } = this.#options.abilities()
+    const steps = { vectors: embed.why, rerank: rerank.why, extraction: extracts === true ? chat.why : GRAPH_OFF }
     let bound = AbortSignal.timeout(OPENING_TIMEOUT_MS)
     let late = `the memory engine has not opened its database within ${OPENING_TIMEOUT_MS / 1000} s`
     try {

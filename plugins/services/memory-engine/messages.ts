@@ -34,6 +34,9 @@ export type Abilities = Readonly<Record<AbilityName, Ability>> & {
   readonly consolidationTokens?: number
 }
 
+/** Why no facts are extracted where `extracts` is not true, and what to do. */
+export const GRAPH_OFF = 'the graph is off: svc memory graph enable'
+
 /** A JSON request to a model, as a client of `/v1` sends it. */
 export interface ModelErrand {
   readonly to: AbilityName

@@ -62,7 +62,11 @@ export default definePlugin({
       status: () => memory.status(),
       onChange: listener => memory.onChange(listener)
     })
-    ctx.addService(hindsightService(memory, url))
+    ctx.addService(hindsightService(memory, url, () => {
+      const slots = [...config.snapshot.slots.values()].filter(({ type, enabled }) => type === 'llm' && enabled)
+      const slot = slots.find(each => each.default) ?? slots[0]
+      return slot === undefined ? null : { name: slot.name, contextSize: slot.model.context_size }
+    }))
     ctx.addHealth(() => ({ ...memory.health }))
     let unfollow = (): void => {}
     ctx.onStart(() => {

@@ -177,6 +177,33 @@ t.test('a chat with memory and an image that an upstream serves are known to be 
   t.strictSame(seen.slice(1).map(({ surface, headers }) => [surface, headers['x-svc-agent']]), [['image', 'pi']])
 })
 
+t.test('a chat that an upstream answers recalls before and remembers after, whole or streamed', async t => {
+  const up = await fakeUpstream(t)
+  const seen: SeenChat[] = []
+  const chats = toolEngine([{ content: 'At Acme Corp.' }], seen)
+  up.engine.answer(request => request.method === 'GET'
+    ? { headers: { 'content-type': 'application/json' }, chunks: ['{"data":[{"id":"gpt-9"}]}'] } : chats(request))
+  const { gateway, fake } = await rig(t, [], undefined, undefined, { 'etc/svc/upstreams.toml': upstreamTable('up', up.url) })
+  const { units } = fake.bank('shared')
+  units.push({ id: 'u-1', text: 'Alice works at Acme.', document_id: 'd-1', tags: ['agent:bob'], metadata: {}, mentioned_at: '2026-01-01T00:00:00Z' })
+  const sent = { ...ask('Where does Alice work?'), model: 'gpt-9', memory: true }
+  const whole = await gateway.chat(sent)
+  t.match(await whole.json(), {
+    choices: [{ message: { content: 'At Acme Corp.' } }], _svc: { memory: { recalled: [{ id: 'd-1', memory_id: 'u-1', dataset: 'shared' }], retain: true } }
+  })
+  await until(() => units.length === 2, 'the exchange is remembered')
+  const streamed = await (await gateway.chat({ ...sent, stream: true })).text()
+  t.match(streamed, /"_svc":\{"memory":\{"recalled":\[\{[^\]]*"id":"d-1"[^]*data: \[DONE\]\n\n$/)
+  await until(() => units.length === 3, 'the stream is remembered')
+  for (const { metadata, text } of units.slice(1)) t.match({ metadata, text }, { metadata: { model: 'gpt-9' }, text: 'User: Where does Alice work?\nAssistant: At Acme Corp.' })
+  t.equal(seen.length, 2)
+  for (const chat of seen) {
+    t.notOk('memory' in chat, 'the upstream is not told of it')
+    t.strictSame(chat.messages.map(({ role }) => role), ['system', 'system', 'user'])
+    t.match(chat.messages[1]!.content, /are no instructions[^]*<memories>\n(?:\{.*\}\n)?\{"text":"Alice works at Acme\.".*\}\n<\/memories>$/)
+  }
+})
+
 t.test('a gateway that stops gives up what is being remembered before its plugin is cut off', async t => {
   const clock = new FakeClock()
   const { gateway, fake } = await rig(t, [{ content: 'Noted.' }], undefined, clock)

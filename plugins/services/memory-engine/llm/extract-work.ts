@@ -1,5 +1,6 @@
 import { configOf } from '../banks/config.js'
 import type { Core } from '../core.js'
+import { GRAPH_OFF } from '../messages.js'
 import { PermanentFailure } from '../operations/operation.js'
 import type { Work } from '../operations/operation-queue.js'
 import { operationsOf } from '../operations/operations.js'
@@ -13,10 +14,23 @@ import { extractedFacts, extractionMessages, type Fact } from './extraction.js'
 
 const ANSWER_TOKENS = 4096
 
-/** Lays down, with each retain, that the facts of its documents are to be found; off unless the graph is on. */
+const extracts = (core: Core): boolean => core.outside.abilities.extracts === true
+
+/**
+ * Lays down, with each retain, that the facts of its documents are to be found; off unless the graph is on. What waits or runs
+ * when it is switched off is cancelled.
+ */
 export function startExtraction (core: Core): void {
+  const { table, queue } = operationsOf(core)
+  // it may have been switched off while nothing ran
+  if (!extracts(core)) table.cancelAll('graph_maintenance')
+  core.outside.onAbilities(() => {
+    if (extracts(core)) return
+    const count = queue.cancelAll('graph_maintenance')
+    if (count > 0) core.log('info', 'the graph was switched off, and what was being extracted is cancelled', { operations: count })
+  })
   core.hooks.retaining.push(({ bankId, documents, memories }) => {
-    if (core.outside.abilities.extracts !== true || core.outside.abilities.chat.model === null || memories.length === 0) return
+    if (!extracts(core) || core.outside.abilities.chat.model === null || memories.length === 0) return
     for (const document of documents) {
       const { document_id: id } = core.store.get<{ document_id: string }>('SELECT document_id FROM documents WHERE seq = ?', [document])!
       operationsOf(core).submit({ bankId, type: 'graph_maintenance', documentId: id, payload: { document: id } })
@@ -33,6 +47,8 @@ export function extractWork (core: Core): Work {
     const { document: documentId } = operation.payload as { readonly document: string }
     const bank = findBank(core.store, operation.bankId)
     if (bank === undefined) throw new PermanentFailure(`Bank '${operation.bankId}' not found`)
+    // one that failed before may be tried again by hand
+    if (!extracts(core)) throw new PermanentFailure(GRAPH_OFF)
     requireChat(core, 'the extraction of facts')
     const rows = wholeChunks(core, bank, documentId)
     const found: Array<readonly [MemoryRow, readonly Fact[]]> = []

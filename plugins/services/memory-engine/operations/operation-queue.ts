@@ -100,6 +100,17 @@ export class OperationQueue {
     this.wake()
   }
 
+  /** The same for all of a type, in every bank; of a type that has neither parents nor children. Returns how many. */
+  cancelAll (type: OperationType): number {
+    const { table } = this.#deps
+    const count = table.cancelAll(type)
+    for (const [id, { abort }] of this.#running) {
+      if (table.get(id)?.status === 'cancelled') abort.abort(new Error('the operation was cancelled'))
+    }
+    this.wake()
+    return count
+  }
+
   #begin (id: string, lane: string): void {
     const { core, table } = this.#deps
     core.store.transaction(() => {

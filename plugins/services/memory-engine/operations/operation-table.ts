@@ -155,6 +155,13 @@ export class OperationTable {
     this.#set(id, { status: 'cancelled', payload: null, completed_at: this.#now(), next_retry_at: null })
   }
 
+  /** All of a type that wait or run, in every bank; of a type that has neither parents nor children. Returns how many. */
+  cancelAll (type: OperationType): number {
+    const now = this.#now()
+    return this.#store.run(`UPDATE operations SET status = 'cancelled', payload = NULL, completed_at = ?, next_retry_at = NULL, updated_at = ?
+      WHERE status IN ('pending', 'processing') AND type = ?`, [now, now, type]).changes
+  }
+
   /** Pending as on its first day. */
   restart (id: string): void {
     this.#set(id, {

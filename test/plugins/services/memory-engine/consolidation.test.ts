@@ -1,7 +1,7 @@
 import t from 'tap'
 import { consolidationPlan } from '../../../../plugins/services/memory-engine/llm/consolidation.js'
 import { extractedFacts } from '../../../../plugins/services/memory-engine/llm/extraction.js'
-import { completion, openWithChat, over, type Asked } from './models-support.js'
+import { completion, consolidating, openWithChat, over, type Asked } from './models-support.js'
 import { noModels, openEngine, type Wire } from './support.js'
 
 /** The ids that a question shows behind a heading. */
@@ -174,6 +174,75 @@ t.test('where the graph is on, facts take the place of the text that they name a
   t.equal((await call('GET', 'b/memories/list?q=Dave')).body.total, 0)
   t.match((await call('POST', 'b/prompts/preview', { operation: 'reflect' })).body, { messages: [{ role: 'system' }, { role: 'user', blocks: [{ text: /\{memory\}/ }] }], skipped_reason: null })
   t.match((await call('POST', 'b/health/llm')).body, { operations: [{ operation: 'retain', ok: true, status: 'connected' }, {}, {}] })
+})
+
+t.test('what is being extracted when the graph is switched off, and what waits for it, is cancelled; the text stays', async t => {
+  let [asked, extracts, nonsense] = [0, true, false]
+  const options: Parameters<typeof openEngine>[1] = {
+    abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts }),
+    run: (_, signal) => nonsense ? Promise.resolve(completion('certainly!')) : new Promise((_resolve, reject) => {
+      asked++
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+    })
+  }
+  const { call, engine, path } = openEngine(t, options)
+  const builds = async (of: Wire['call'], bank = 'b'): Promise<string[]> =>
+    (await of('GET', `${bank}/operations?type=graph_maintenance`)).body.operations.map(({ status }: { status: string }) => status)
+  const texts = async (of: Wire['call']): Promise<string[]> => (await of('GET', 'b/memories/list')).body.items.map(({ text }: { text: string }) => text).sort()
+  for (const content of ['Alice works at Acme.', 'Bob sails.']) await call('POST', 'b/memories', { items: [{ content, document_id: content }] })
+  while (asked === 0) await call('GET', '/health')
+  t.same(await builds(call), ['pending', 'processing'])
+  extracts = false
+  engine.abilitiesChanged()
+  t.same(await builds(call), ['cancelled', 'cancelled'])
+  await call('POST', 'b/memories', { items: [{ content: 'Carol runs.' }] })
+  t.same(await builds(call), ['cancelled', 'cancelled'], 'and no other one comes')
+  t.same(await texts(call), ['Alice works at Acme.', 'Bob sails.', 'Carol runs.'])
+  t.equal(asked, 1, 'the second one is never asked')
+
+  extracts = true
+  engine.abilitiesChanged()
+  nonsense = true
+  await call('POST', 'c/memories', { items: [{ content: 'Dave swims.' }] })
+  const [{ id }] = (await call('GET', 'c/operations?type=graph_maintenance')).body.operations
+  t.match(await over(call, 'c', id), { status: 'failed' })
+  nonsense = false
+  await call('POST', 'b/memories', { items: [{ content: 'Eve reads.' }] })
+  while (asked === 1) await call('GET', '/health')
+  await engine.close()
+  extracts = false
+  const again = openEngine(t, { ...options, path: () => path })
+  t.same(await builds(again.call), ['cancelled', 'cancelled', 'cancelled'], 'so is what was left when it was switched off while the engine was closed')
+  await again.call('POST', `c/operations/${id}/retry`)
+  t.match(await over(again.call, 'c', id), { status: 'failed', retry_count: 0, error_message: 'the graph is off: svc memory graph enable' }, 'one that had failed is not extracted by hand either')
+  t.equal(asked, 2)
+})
+
+t.test('another model that embeds makes vectors anew, and asks no language model for facts again', async t => {
+  const asked: Asked[] = []
+  let identity = 'one'
+  const { call, engine } = openWithChat(t, question => {
+    asked.push(question)
+    return question.messages[0]!.content.includes('observations of a long-term memory') ? '{"creates": []}' : '{"facts": [{"text": "Alice works at Acme."}]}'
+  }, { abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true, embed: { model: 'e', identity, why: null } }) }, consolidating)
+  const settled = async (wanted: string): Promise<void> => {
+    for (;;) {
+      const { body: { operations } } = await call('GET', 'b/operations?limit=100')
+      const { body: { pending, stale, model } } = await call('GET', 'b/embeddings')
+      if (operations.every(({ status }: { status: string }) => status === 'completed') && pending === 0 && stale === 0 && model === wanted) return
+    }
+  }
+  await call('POST', 'b/memories', { items: [{ content: 'Hi! I am Alice and work at Acme.', document_id: 'd' }] })
+  await settled('one')
+  const { body: before } = await call('GET', 'b/memories/list')
+  t.match(before, { total: 1, items: [{ text: 'Alice works at Acme.' }] })
+  const [questions, { body: { total } }] = [asked.length, await call('GET', 'b/operations')]
+  identity = 'two'
+  engine.abilitiesChanged()
+  await settled('two')
+  t.equal(asked.length, questions, 'no further question')
+  t.equal((await call('GET', 'b/operations')).body.total, total)
+  t.same((await call('GET', 'b/memories/list')).body, before)
 })
 
 t.test('answers of models are read strictly, within a fence or behind thoughts', t => {

@@ -98,6 +98,17 @@ t.test('what is invalidated, edited or deleted is not found by its old words, no
   t.same(await texts(call, 'b', 'harbour'), ['Question: the harbour?'])
 })
 
+t.test('what stands beside a find comes with it only where it holds the tags, types and times that are asked for', async t => {
+  const { call } = openEngine(t)
+  const say = (content: string, tags: readonly string[], timestamp: string): object => ({ content, tags, timestamp, document_id: 's', update_mode: 'append' })
+  await retain(call, 'b', say('It burnt down.', ['b'], '2024-01-01'), say('Question: the harbour?', ['a'], '2024-02-01'), say('They rebuilt it.', ['a'], '2024-03-01'))
+  const found = async (more: object): Promise<string[]> => (await texts(call, 'b', 'harbour', more)).sort()
+  t.same(await found({}), ['It burnt down.', 'Question: the harbour?', 'They rebuilt it.'])
+  for (const tags_match of ['any_strict', 'all_strict', 'exact']) t.same(await found({ tags: ['a'], tags_match }), ['Question: the harbour?', 'They rebuilt it.'], tags_match)
+  t.same(await found({ tag_groups: [{ not: { tags: ['b'] } }] }), ['Question: the harbour?', 'They rebuilt it.'])
+  t.same(await found({ temporal_window: { start: '2024-01-15', end: '2024-02-15' } }), ['Question: the harbour?'])
+})
+
 /** Models of a test: a vector counts the words of three fields of meaning. */
 const fields = [['dog', 'puppy', 'hound'], ['car', 'vehicle', 'automobile'], ['tea', 'coffee', 'drink']]
 const vectorOf = (text: string): number[] =>
@@ -205,6 +216,23 @@ t.test('a model that embeds and is away, slow or lying holds nothing up: recall 
   state.abilities = { ...state.abilities, embed: { model: null, why: 'the slot is gone' } }
   engine.abilitiesChanged()
   t.match((await recall(call, 'b', 'dog', { trace: true })).body.trace.steps.vectors, 'the slot is gone')
+})
+
+t.test('memories whose model was away get their vectors when it is back, without being asked for again', async t => {
+  const { call, state } = modelsOf(t)
+  const asked: number[] = []
+  const well = state.embed
+  state.embed = (texts, encoding) => {
+    asked.push(texts.length)
+    return asked.length === 1 ? 503 : well(texts, encoding)
+  }
+  await retain(call, 'b', 'A hound barks.', 'The automobile is red.')
+  let left = {} as Record<string, unknown>
+  do left = (await call('GET', 'b/embeddings')).body
+  while (left.pending !== 0)
+  t.match(left, { done: 2, pending: 0, failed: 0 })
+  t.same(asked, [2, 2], 'the same ones once more')
+  t.equal((await texts(call, 'b', 'puppy'))[0], 'A hound barks.')
 })
 
 t.test('vectors are taken as base64 or numbers, and asked for as numbers where a server refuses the other', async t => {

@@ -195,7 +195,10 @@ const offered: ReadonlyArray<readonly [route: string, body: object | null, statu
   ['GET graph/status', null, 200, { enabled: false, extraction_slot: 'utility', slot_resolves: false, available_slots: [], in_flight: 0, llm_timeout_s: 300 }],
   ['PUT graph', { llm_timeout_s: 200 }, 200, { llm_timeout_s: 200 }],
   ['POST graph/retry', null, 200, { queued: 0, skipped: 0, banks: {} }],
-  ['GET engine', null, 200, { enabled: true, engine: 'embedded', reachable: true, version: String, features: {}, banks_total: 1 }],
+  ['GET engine', null, 200, {
+    enabled: true, engine: 'embedded', reachable: true, version: String, features: {}, banks_total: 1,
+    steps: { vectors: /no enabled slot of type embedding/, rerank: /no enabled slot of type reranking/, extraction: 'the graph is off: svc memory graph enable' }
+  }],
   ['GET banks', null, 200, { banks: [{ bank_id: 'shared' }] }],
   ['PUT banks/{bank}', { name: 'Shared' }, 200, { bank_id: 'shared', name: 'Shared' }],
   ['PATCH banks/{bank}', { name: 'Common' }, 200, { bank_id: 'shared', name: 'Common' }],
@@ -266,6 +269,17 @@ t.test('every route of the memory is in the OpenAPI document, and answers on the
     t.match({ status, json }, { status: wanted, ...Object.keys(shape).length === 0 ? {} : { json: shape } }, route)
     if (route === 'GET banks/{bank}/memories') memory = json.items[0].id
   }
+})
+
+t.test('which steps need a model is told with why each of them is off, and what has its slot is on', async t => {
+  const slot = (type: string): string => `type = "${type}"\ndevice = "cpu"\n[model]\ndefault = "demo"\n`
+  const host = await memoryHost(t, { files: { 'etc/svc/slots/embed.toml': slot('embedding'), 'etc/svc/slots/rerank.toml': slot('reranking'), 'etc/svc/slots/utility.toml': slot('llm') } })
+  const steps = async (): Promise<unknown> => (await host.call('GET', '/api/memory/engine')).json.steps
+  t.strictSame(await steps(), { vectors: null, rerank: null, extraction: 'the graph is off: svc memory graph enable' })
+  t.match((await host.call('PUT', '/api/memory/graph', { enabled: true })).json, { enabled: true, status: { slot_resolves: true } })
+  t.strictSame(await steps(), { vectors: null, rerank: null, extraction: null })
+  t.match((await host.call('PUT', '/api/memory/graph', { enabled: false })).json, { enabled: false, status: { in_flight: 0 } })
+  t.match(await steps(), { extraction: /the graph is off/ })
 })
 
 t.test('a Hindsight server that systemd runs is told its slot and restarted, and elsewhere it is said what to set', async t => {

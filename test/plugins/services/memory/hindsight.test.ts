@@ -185,6 +185,19 @@ t.test('a memory that needs no server is not shown as one that is down', async t
   t.match(await row(host), { hints: [/is off: svc memory enable/] })
 })
 
+t.test('a server whose language model is a slot that is too narrow for what it asks is shown with the way out', async t => {
+  const slot = (context: number): string => `type = "llm"\ndevice = "cpu"\n[model]\ndefault = "demo"\ncontext_size = ${context}\n`
+  const fake = await fakeHindsight(t)
+  for (const [url, first] of [[undefined, /is the embedded engine/], [fake.url, /is kept there/]] as const) {
+    const hints = async (context: number): Promise<unknown> => {
+      const host = await listed(t, { ...url === undefined ? {} : { url }, files: { 'etc/svc/slots/utility.toml': slot(context) } })
+      return (await row(host) as { readonly hints: unknown }).hints
+    }
+    t.match(await hints(4096), [first, /slot utility with context_size = 4096,.* svc slot edit utility --ctx-size 16384$/])
+    t.notMatch(await hints(16_384), [first, /context_size/], 'one that is wide enough is not')
+  }
+})
+
 t.test('a model that writes an answer has the time of its own variable', async t => {
   const fake = await fakeHindsight(t)
   const host = await memoryHost(t, { url: fake.url, apiEnv: 'SVC_MEMORY_REFLECT_TIMEOUT_S=0.2\n' })
