@@ -86,5 +86,19 @@ while (core.store.get(stale) !== undefined) await new Promise(resolve => { setIm
 writeSync(1, 'over vectors\n')
 await ask('DELETE', 'a/documents/one')
 writeSync(1, 'acknowledged delete\n')
+const { operation_ids: [file] } = await ask('POST', 'f/files/retain', ...form('files', 'a.txt', Buffer.from('A text of a file.'), 'text/plain')) as unknown as { readonly operation_ids: readonly string[] }
+await done('file', { operation_id: file! })
+await ask('POST', 'm/memories', { items: [{ content: 'before', document_id: 'd' }] })
+const { id } = core.store.get<{ id: string }>(`SELECT id FROM memories WHERE text = 'before'`)!
+await ask('PATCH', `m/memories/${id}`, { text: 'after' })
+writeSync(1, 'acknowledged edit\n')
+await done('refresh', await ask('POST', 'm/mental-models', { id: 'mm', name: 'All', source_query: 'What is there?' }))
+writeSync(1, 'begun extraction\n')
+abilities = { ...abilities, extracts: true }
+await ask('POST', 'x/memories', { items: [{ content: 'So I say.', document_id: 'd' }] })
+writeSync(1, 'acknowledged extraction\n')
+const open = `SELECT 1 FROM operations WHERE status IN ('pending', 'processing')`
+while (core.store.get(open) !== undefined) await new Promise(resolve => { setImmediate(resolve) })
+writeSync(1, 'over extraction\n')
 writeSync(1, `steps ${steps}\n`)
 process.exit()

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { oneFile } from '../../../one-file.js'
-import { consolidating } from './models-support.js'
-import { noModels, openEngine } from './support.js'
+import { consolidating, DOCUMENT, FACT } from './models-support.js'
+import { noModels, openEngine, type Wire } from './support.js'
 
 const child = await oneFile(fileURLToPath(new URL('./killed-operations-child.js', import.meta.url)))
 /** Steps at which it is killed, spread over all of them. */
-const KILLS = 12
+const KILLS = 18
 const AT_ONCE = 2
 
 async function run (path: string, at?: number): Promise<{
@@ -25,18 +25,19 @@ async function run (path: string, at?: number): Promise<{
 
 /** Opens what a killed engine left, lets it finish, and looks at what is there. */
 async function survives (t: Test, path: string, said: readonly string[]): Promise<void> {
-  const { engine, call } = openEngine(t, {
-    path: () => path, abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, embed: { model: 'other', why: null } }), run: consolidating
-  })
   const has = (line: string): boolean => said.includes(line)
-  await call('PUT', 'a', {})
-  await call('PUT', 'c', {})
+  const { engine, call } = openEngine(t, {
+    path: () => path, run: consolidating,
+    abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, embed: { model: 'other', why: null }, extracts: has('begun extraction') })
+  })
+  const banks = ['a', 'c', 'f', 'm', 'x']
+  for (const bank of banks) await call('PUT', bank, {})
   const open = async (bank: string): Promise<number> => {
     const { body: { operations } } = await call('GET', `${bank}/operations?limit=100`)
     t.same(operations.filter(({ status }: { status: string }) => status === 'failed' || status === 'cancelled'), [], 'nothing failed')
     return operations.filter(({ status }: { status: string }) => status === 'pending' || status === 'processing').length
   }
-  while (await open('a') + await open('c') > 0) { /* it works */ }
+  for (const bank of banks) while (await open(bank) > 0) { /* it works */ }
   const texts = async (bank: string): Promise<string[]> => ((await call('GET', `${bank}/memories/list`)).body.items ?? []).map((row: { text: string }) => row.text).toSorted()
   const [inA, inC] = [await texts('a'), await texts('c')]
   if (has('acknowledged delete')) t.same(inA, ['three', 'two'], 'what was deleted stays away')
@@ -51,7 +52,8 @@ async function survives (t: Test, path: string, said: readonly string[]): Promis
   const cloned = (await texts('d')).join()
   if (has('acknowledged clone')) t.equal(cloned, 'one,three,two')
   else t.ok(['', 'one,three,two'].includes(cloned), 'a clone is whole or not there')
-  for (const bank of ['a', 'c', 'd']) {
+  await others(t, call, texts, has)
+  for (const bank of [...banks, 'd']) {
     const isDone = async (): Promise<boolean> => {
       const { status, body } = await call('GET', `${bank}/embeddings`)
       return status === 404 || (body.pending === 0 && body.stale === 0)
@@ -68,6 +70,43 @@ async function survives (t: Test, path: string, said: readonly string[]): Promis
     t.equal(store.get<{ n: number }>(`SELECT count(*) AS n FROM text_${seq}_docsize`)!.n, n, 'every text has its index row, and no row is left over')
   }
   store.close()
+}
+
+/** Files, edits, refreshes and the extraction of facts, each in a bank of its own; and the histories that they leave. */
+async function others (
+  t: Test, call: Wire['call'], texts: (bank: string) => Promise<string[]>, has: (line: string) => boolean
+): Promise<void> {
+  const kinds = async (bank: string, document: string): Promise<string[]> =>
+    ((await call('GET', `${bank}/documents/${document}/history`)).body.items ?? []).map(({ kind }: { kind: string }) => kind).toReversed()
+  for (const [bank, line] of [['a', 'acknowledged retain'], ['c', 'acknowledged import']] as const) {
+    const retained = (await kinds(bank, 'two')).filter(kind => kind === 'retain').length
+    t.ok(has(line) ? retained === 1 : retained <= 1, `${retained} retains of a document in ${bank}`)
+  }
+  const inF = (await texts('f')).join()
+  t.ok((has('acknowledged file') ? ['A text of a file.'] : ['', 'A text of a file.']).includes(inF), `a file: ${inF}`)
+
+  const { body: { items: [edited] } } = await call('GET', 'm/memories/list?document_id=d')
+  const changes = edited === undefined ? [] : (await call('GET', `m/memories/${edited.id}/history`)).body
+  const isEdited = edited?.text === 'after'
+  if (has('acknowledged edit')) t.ok(isEdited)
+  t.match(changes, isEdited ? [{ previous_text: 'before' }] : [])
+  t.equal(changes.length, isEdited ? 1 : 0, 'an edit and its line are there together')
+  t.same(await kinds('m', 'd'), edited === undefined ? [] : isEdited ? ['retain', 'fact_edited'] : ['retain'])
+  const { status, body: model } = await call('GET', 'm/mental-models/mm')
+  if (has('acknowledged refresh')) t.equal(status, 200)
+  if (status === 200) {
+    t.equal(model.content, DOCUMENT)
+    t.match((await call('GET', 'm/mental-models/mm/history')).body, [{ kind: 'content', previous_content: '' }])
+    t.equal((await call('GET', 'm/mental-models/mm/history')).body.length, 1, 'it was written once')
+  }
+
+  const inX = await texts('x')
+  const wanted = ['Numbers.', FACT].toSorted().join()
+  t.ok((has('acknowledged extraction') ? [wanted] : ['', wanted]).includes(inX.join()), `the fact in place of the text, and one observation: ${inX.join()}`)
+  if (inX.length > 0) {
+    t.match((await call('GET', 'x/documents/d')).body, { original_text: 'So I say.' })
+    t.equal((await kinds('x', 'd')).filter(kind => kind === 'retain').length, 1)
+  }
 }
 
 t.test('an engine that is killed at any step of its background work loses nothing that it acknowledged and does nothing twice', async t => {

@@ -61,7 +61,11 @@ export function form (name: string, filename: string, bytes: Buffer, type = 'app
   return [Buffer.concat([Buffer.from(head), bytes, Buffer.from('\r\n--X--\r\n')]), { 'content-type': 'multipart/form-data; boundary=X' }]
 }
 
-/** Does what `run` of an engine is asked for a consolidation, one observation of all the facts, and for vectors. */
+/** The fact that `consolidating` finds in any text, and what it writes about any question. */
+export const FACT = 'It was told.'
+export const DOCUMENT = 'A document.'
+
+/** Does what `run` of an engine is asked: one observation of all the facts, one fact of any text, a document, and vectors. */
 export function consolidating (errand: Errand): Promise<ErrandAnswer> {
   if (errand.to === 'embed') {
     const { model, input } = JSON.parse(Buffer.from(errand.body).toString()) as { model: string, input: readonly string[] }
@@ -70,6 +74,8 @@ export function consolidating (errand: Errand): Promise<ErrandAnswer> {
   }
   if (errand.to !== 'chat') return Promise.reject(new Error('no answer'))
   const { messages } = JSON.parse(Buffer.from(errand.body).toString()) as Asked
+  if (messages[0]!.content.startsWith('You extract facts')) return Promise.resolve(completion(JSON.stringify({ facts: [{ text: FACT }] })))
+  if (!messages.at(-1)!.content.includes('NEW FACTS')) return Promise.resolve(completion(DOCUMENT))
   const ids = [...messages.at(-1)!.content.split('NEW FACTS')[1]!.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id)
   return Promise.resolve(completion(JSON.stringify({ creates: [{ text: 'Numbers.', source_fact_ids: ids }] })))
 }
