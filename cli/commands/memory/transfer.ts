@@ -28,7 +28,7 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
   memory.command('export <bank>')
     .description('write a bank with all that it holds to a file, which either engine can import')
     .option('-o, --output <file>', 'where to; default is <bank>.zip')
-    .option('--no-history', 'without what became of memories')
+    .option('--no-history', 'without the record of what was asked of it')
     .option('--json', 'print what was written as JSON')
     .addHelpText('after', examples('svc memory export shared', 'svc memory export project__web -o web.zip'))
     .action(async (bank: string, options: { output?: string, history: boolean, json?: true }, command: Command) => {

@@ -25,7 +25,8 @@ const actions: Readonly<Record<string, string>> = {
   'DELETE /knowledge-base/nodes/{node_id}': 'delete_knowledge_node'
 }
 const BANK_PATH = '/v1/default/banks/{bank_id}'
-const KEPT = 5000
+/** How many lines of a bank are kept, at least about. */
+export const KEPT_RECORDS = 5000
 const FLUSH_MS = 500
 
 interface Entry {
@@ -72,7 +73,7 @@ export class AuditLog {
           randomUUID(), entry.bankId, entry.action, entry.transport, entry.startedAt, Math.round(entry.durationMs),
           JSON.stringify(entry.facts)
         ])
-        store.run('DELETE FROM audit_log WHERE bank_id = ? AND seq <= ?', [entry.bankId, rowid - KEPT])
+        store.run('DELETE FROM audit_log WHERE bank_id = ? AND seq <= ?', [entry.bankId, rowid - KEPT_RECORDS])
       }
     })
   }

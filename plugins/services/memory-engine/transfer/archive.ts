@@ -1,6 +1,7 @@
 import { inPieces, jsonList } from '../store/turn.js'
 import type { JsonRow } from './checked.js'
 import type { DocumentEvent, MemoryChange } from './histories.js'
+import type { AuditRecord } from './import-records.js'
 import { ZipWriter, type ZipSink } from './zip-writer.js'
 
 export const SCHEMA_VERSION = 1
@@ -80,13 +81,15 @@ export interface Archive {
   readonly observations: readonly TransferObservation[]
   readonly rows: Readonly<Partial<Record<BankTable, readonly JsonRow[]>>>
   readonly knowledgePages: readonly JsonRow[]
-  readonly history: Readonly<Partial<Record<typeof historyTables[number], readonly JsonRow[]>>>
+  /** What was asked of the bank, the oldest first. */
+  readonly records: readonly AuditRecord[]
 }
 
 /** What beside memories a bank is made of. */
 export interface BankRest {
   readonly rows: Readonly<Partial<Record<Exclude<BankTable, 'banks'>, Iterable<JsonRow>>>>
   readonly knowledgePages: Iterable<JsonRow>
+  readonly records?: readonly AuditRecord[]
 }
 
 /** Takes what a bank is made of, in this order: whatever is a list may be read as it is taken, or later. */

@@ -64,7 +64,7 @@ class Copy implements BankSink {
     this.#pages = pages
   }
 
-  /** Records are written and not read. */
+  /** A copy has a record of its own. */
   async addHistory (): Promise<void> {}
 }
 

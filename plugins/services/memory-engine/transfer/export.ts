@@ -6,6 +6,7 @@ import { dispositionOf } from '../banks/profile.js'
 import { NodeTable } from '../knowledge/node-table.js'
 import { PermanentFailure } from '../operations/operation.js'
 import type { Run } from '../operations/operation-queue.js'
+import { auditLogOf } from '../records/audit.js'
 import { overridesOf, type BankRow } from '../store/bank-table.js'
 import { inSlices, ROWS_AT_ONCE } from '../store/slices.js'
 import { turn } from '../store/turn.js'
@@ -249,7 +250,9 @@ async function addModels (core: Core, sink: BankSink, bank: BankRow): Promise<vo
 }
 
 /** Both are bounded for each bank. */
-async function addHistory ({ store }: Core, sink: BankSink, bank: BankRow): Promise<void> {
+async function addHistory (core: Core, sink: BankSink, bank: BankRow): Promise<void> {
+  const { store } = core
+  auditLogOf(core).flush()
   const rows = {
     audit_log: store.all<JsonRow>('SELECT id, bank_id, action, transport, started_at, duration_ms FROM audit_log WHERE bank_id = ? ORDER BY seq', [bank.bank_id]),
     llm_requests: store.all<JsonRow>('SELECT id, operation, scope, call_type, model, status, started_at, duration_ms, input_tokens, output_tokens FROM model_calls WHERE bank = ? ORDER BY seq', [bank.seq])

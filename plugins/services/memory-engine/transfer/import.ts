@@ -8,6 +8,7 @@ import type { Archive, BankRest, TransferDocument } from './archive.js'
 import type { JsonRow } from './checked.js'
 import { mapOrNull } from './cells.js'
 import { importModels, importRules } from './import-models.js'
+import { importRecords } from './import-records.js'
 import { Importing, type Imported } from './importing.js'
 import { turn } from '../store/turn.js'
 
@@ -20,6 +21,7 @@ export interface BankParts {
 /** What beside memories is in an archive. In the caller's transaction. */
 export function withRest (core: Core, bank: BankRow, rest: BankRest, config: boolean, imported: Imported): Imported {
   const models = importModels(core, bank, rest)
+  importRecords(core, bank, rest.records ?? [])
   const rules = config ? importRules(core, bank, rest) : { directives_imported: 0, webhooks_imported: 0 }
   return { ...imported, result: { bank_id: bank.bank_id, ...imported.result, ...models, ...rules } }
 }

@@ -1,5 +1,5 @@
 import {
-  bankTables, HIDDEN, historyTables, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
+  bankTables, HIDDEN, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
 import { factTypes } from '../store/memory-table.js'
@@ -7,10 +7,13 @@ import { turn } from '../store/turn.js'
 import { array, object, oneOf, optional, strings, text, time, whole, type JsonRow } from './checked.js'
 import { withHidden } from './hidden.js'
 import { changesOf, eventsOf } from './histories.js'
+import { recordOf } from './import-records.js'
 import { TooLarge, unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */
 export const MAX_UNPACKED_BYTES = 512 * 1024 ** 2
+
+const AUDIT_LOG = 'history/audit_log.json'
 
 /** How a bank comes in that is larger. */
 export const IN_PARTS = 'export its documents in parts, by document_id, and import one part after the other'
@@ -43,7 +46,7 @@ export async function readArchive (bytes: Buffer): Promise<Archive> {
     observations,
     rows: Object.fromEntries(bankTables.filter(table => files.has(`${table}.json`)).map(table => [table, rowsOf(`${table}.json`)])),
     knowledgePages: rowsOf('knowledge_pages.json'),
-    history: Object.fromEntries(historyTables.filter(table => files.has(`history/${table}.json`)).map(table => [table, rowsOf(`history/${table}.json`)]))
+    records: rowsOf(AUDIT_LOG).map((row, n) => recordOf(row, `${AUDIT_LOG}[${n}]`))
   }
 }
 

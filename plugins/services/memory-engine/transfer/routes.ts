@@ -65,7 +65,10 @@ const importBank: Handler = async ({ core, params, query, body, headers, ignored
     throw new WireError(409, `Target bank '${target}' already exists; delete it first, pass another target_bank_id, or use mode=merge`)
   }
   const payload: ImportPayload = {
-    onConflict, target: { bankId: target, isNew, data: given.include_data ?? true, config: given.include_bank_config ?? true }
+    onConflict, target: {
+      bankId: target, isNew, data: given.include_data ?? true, config: given.include_bank_config ?? true,
+      history: given.include_history ?? true
+    }
   }
   return submittedWithFile(core, { bankId: params.bank_id!, type: 'import_bank', filename: file.filename, payload }, file)
 }

@@ -34,13 +34,20 @@ export function exportWork (core: Core): Work {
 export interface ImportPayload {
   readonly onConflict: ConflictMode
   /** Null for documents into the bank of the operation. */
-  readonly target: { readonly bankId: string, readonly isNew: boolean, readonly data: boolean, readonly config: boolean } | null
+  readonly target: {
+    readonly bankId: string
+    readonly isNew: boolean
+    readonly data: boolean
+    readonly config: boolean
+    readonly history: boolean
+  } | null
 }
 
 export function importWork (core: Core): Work {
   return async (operation, run) => {
     const { onConflict, target } = operation.payload as ImportPayload
-    const archive = await archiveOf(core, operation)
+    const whole = await archiveOf(core, operation)
+    const archive = target?.history === false ? { ...whole, records: [] } : whole
     if (target?.isNew === true) return await make(core, operation, run, target.bankId, fillingOf(core, archive, target, run))
     await mergeArchive(core, operation, run, archive, target === null
       ? { bankId: operation.bankId, makes: false, hasRest: false, data: true, config: false, onConflict }

@@ -188,6 +188,8 @@ t.test('an archive is checked whole before it changes anything', async t => {
     [with_('documents/000001.json', '{"id":"x","events":[{"kind":"retain"}]}'), /events\[0\]\.created_at must be an ISO time/],
     [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":[{"changed_at":"2024-05-01","kind":"edited"}]}]}'), /changes\[0\]\.previous_text must be a text/],
     [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
+    [with_('history/audit_log.json', '[{"action":"retain","transport":"http"}]'), /audit_log\.json\[0\]\.started_at must be an ISO time/],
+    [with_('history/audit_log.json', '[{"action":7}]'), /audit_log\.json\[0\]\./],
     [with_('documents/000001.json', `{"id":"x","facts":[${'{},'.repeat(8_000_000)}{}]}`), /more than 16000000 values; export its documents in parts/],
     [with_('documents/000001.json', JSON.stringify({ id: `,"\\${',['.repeat(8_000_000)}`, created_at: 'soon' })), /created_at must be an ISO time/],
     [with_('documents/000001.json', '{"id":"x","created_at":"soon"}'), /created_at must be an ISO time/]
@@ -219,10 +221,20 @@ t.test('a bank is exported, restored and cloned whole; its webhooks come without
     t.match((await call('GET', `${bank}/mental-models?detail=content`)).body, { items: [{ content: 'Carol plays the cello.' }] })
     t.match((await call('GET', `${bank}/webhooks`)).body, { items: [{ url: 'https://example.com/', enabled: false }] })
   }
+  interface Line { readonly action: string, readonly started_at: string, readonly metadata: { readonly imported?: true } }
+  const linesOf = async (bank: string): Promise<readonly Line[]> => (await call('GET', `${bank}/audit-logs?limit=500`)).body.items
+  const brought = async (bank: string): Promise<readonly Line[]> =>
+    (await linesOf(bank)).filter(({ metadata }) => metadata.imported === true)
   t.match(await call('POST', 'b/transfer/import', ...form('file', 'a.zip', archive)), { status: 409, body: { detail: /already exists/ } })
   const { body: restored } = await call('POST', 'new%20bank/transfer/import', ...form('file', 'a.zip', archive))
   t.match(await over(call, 'new%20bank', restored.operation_id), { status: 'completed', operation_type: 'import_bank', result_metadata: { bank_id: 'new bank', mental_models_imported: 1 } })
   await sameAs('new%20bank')
+  const told = ({ action, started_at: at }: Line): string => `${at} ${action}`
+  const [record, lines] = [await brought('new%20bank'), (await linesOf('b')).map(told)]
+  t.ok(record.length > 3 && record.every(line => lines.includes(told(line))), 'the record comes with it, and says that it was brought')
+  const { body: { operation_id: bare } } = await call('POST', 'bare/transfer/import?include_history=false', ...form('file', 'a.zip', archive))
+  t.match(await over(call, 'bare', bare), { status: 'completed' })
+  t.same(await brought('bare'), [], 'unless it is not wanted')
   const { body: cloned } = await call('POST', 'b/clone?target_bank_id=twin')
   t.match(await over(call, 'b', cloned.operation_id), { status: 'completed', operation_type: 'clone_bank' })
   await sameAs('twin')
@@ -232,6 +244,7 @@ t.test('a bank is exported, restored and cloned whole; its webhooks come without
   t.match(await call('POST', 'x/transfer/import', ...form('file', 'a.zip', await exported(wire, 'b', 'document-transfer/export'))), { status: 400, body: { detail: /Not a whole-bank archive/ } })
   const { body: merged } = await call('POST', 'b/transfer/import?mode=merge', ...form('file', 'a.zip', archive))
   t.match(await over(call, 'b', merged.operation_id), { status: 'completed', result_metadata: { documents_skipped: 2 } })
+  t.same(await brought('b'), [], 'no line comes twice')
   await over(call, 'twin', (await call('POST', 'twin/transfer/export')).body.operation_id)
   const { download_url: url } = (await over(call, 'twin', (await call('POST', 'twin/transfer/export')).body.operation_id)).result_metadata
   await call('DELETE', 'twin/documents/d1')
