@@ -19,15 +19,25 @@ t.setTimeout(600_000)
 const run = promisify(execFile)
 
 const CONTEXT = 2048
+/** In which whatever the server asks fits. */
+const WIDE_CONTEXT = 32_768
+/** The server asks so often by itself: `HINDSIGHT_API_LLM_MAX_RETRIES` is 3, and it heeds no status but 401 and 403. */
+const TRIES = 4
+/** A model that babbles does not always come to an end. */
+const SEEDS = 8
+const ANSWER_TOKENS = 2048
 
 interface Asked {
   readonly path: string
+  readonly body: ChatBody
   readonly format: string | null
   readonly choice: unknown
   readonly status: number
 }
 
 interface ChatBody {
+  readonly model?: string
+  readonly max_completion_tokens?: number
   readonly response_format?: { readonly type: string }
   readonly tool_choice?: unknown
 }
@@ -37,20 +47,22 @@ interface Recorder {
   readonly asked: readonly Asked[]
 }
 
-/** Stands between the gateway and the models of the server, and writes down what they are asked. */
-async function recorder (t: Test, models: string): Promise<Recorder> {
+/** Stands between the server and the gateway, or between that and the models, and writes down what is asked. */
+async function recorder (t: Test, behind: string): Promise<Recorder> {
   const asked: Asked[] = []
   const server = createServer((request, response) => {
     void (async () => {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk as Buffer)
       const body = Buffer.concat(chunks)
-      const answer = await fetch(models + request.url!, {
+      const answer = await fetch(behind + request.url!, {
         method: request.method!, headers: { 'content-type': 'application/json' }, ...request.method === 'POST' ? { body } : {}
       })
-      const { response_format: format, tool_choice: choice } = (request.method === 'POST' ? JSON.parse(body.toString()) : {}) as ChatBody
-      asked.push({ path: request.url!, format: format?.type ?? null, choice: choice ?? null, status: answer.status })
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(Buffer.from(await answer.arrayBuffer()))
+      const sent = (request.method === 'POST' ? JSON.parse(body.toString()) : {}) as ChatBody
+      const { response_format: format, tool_choice: choice } = sent
+      asked.push({ path: request.url!, body: sent, format: format?.type ?? null, choice: choice ?? null, status: answer.status })
+      const retry = answer.headers.get('x-should-retry')
+      response.writeHead(answer.status, { 'content-type': 'application/json', ...retry !== null && { 'x-should-retry': retry } }).end(Buffer.from(await answer.arrayBuffer()))
     })().catch((error: unknown) => response.writeHead(502).end(String(error)))
   })
   await new Promise<void>(resolve => { server.listen(0, '127.0.0.1', resolve) })
@@ -65,6 +77,7 @@ const settings = (home: string, remembers: string): Readonly<Record<string, stri
   'etc/svc/svc.toml': '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n' +
     `[plugins.config.llm-server]\nprefer = "embedded"\n[aliases]\nremembers = "${remembers}"\n`,
   'etc/svc/slots/agent.toml': `type = "llm"\ndevice = "cpu"\n[model]\ndefault = "demo"\ncontext_size = ${CONTEXT}\n`,
+  'etc/svc/slots/wide.toml': `type = "llm"\ndevice = "cpu"\n[model]\ndefault = "demo"\ncontext_size = ${WIDE_CONTEXT}\n`,
   'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${home}/demo.gguf"\n`
 })
 
@@ -76,9 +89,10 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
   const gateway = await startLive(t, home)
   t.teardown(() => gateway.kill('SIGTERM'))
   const v1 = `${gateway.url}/v1`
+  const { url: front, asked: askedFor } = await recorder(t, gateway.url)
   const server = await startHindsight({
     SVC_TEST_HINDSIGHT_MODELS_PORT: String(modelsPort),
-    HINDSIGHT_API_LLM_BASE_URL: v1,
+    HINDSIGHT_API_LLM_BASE_URL: `${front}/v1`,
     HINDSIGHT_API_LLM_MODEL: 'remembers',
     HINDSIGHT_API_LLM_STRICT_SCHEMA: 'true',
     // the other form, in which it asks where it is not told to be strict
@@ -119,6 +133,14 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
     t.ok(asked.some(({ choice }) => choice === 'required'), 'tool_choice came through')
   })
 
+  await t.test('gets of the embedded engine, too, what it asks for in each of its forms', async t => {
+    const forms = new Map(askedFor.filter(({ path }) => path === '/v1/chat/completions')
+      .map(each => [`${each.format ?? 'text'}, tool_choice ${JSON.stringify(each.choice)}`, each]))
+    for (const format of ['json_schema', 'json_object']) t.ok([...forms.keys()].some(form => form.startsWith(format)), format)
+    t.ok([...forms.values()].some(({ choice }) => choice === 'required'), 'tool_choice')
+    for (const [form, asking] of forms) await t.test(form, t => answered(t, gateway.url, asking))
+  })
+
   await t.test('is brought by the gateway itself: installed, wired, started, found again after a crash, and taken away', t => brought(t, modelsPort))
 
   await t.test('is told by the embedded engine, and for good, that a context is too small', async t => {
@@ -126,12 +148,41 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
     t.equal((await fetch(`${gateway.url}/api/settings/reload`, { method: 'POST' })).status, 200)
     const before = await kept()
     const wayOut = /exceeds the available context size \(2048 tokens\), try increasing it: context_size in \[model\] of the slot/
+    const first = askedFor.length
     t.match(await call('POST', '/memories', { items: [{ content: 'Eve likes tea.' }] }), { status: 500, json: { detail: wayOut } })
+    t.same(askedFor.slice(first).map(({ status }) => status), Array.from({ length: TRIES }, () => 400), 'each of its own tries is refused')
     t.same(await kept(), before)
     const refused = await chat(gateway.url, { model: 'remembers', messages: [{ role: 'user', content: 'a '.repeat(CONTEXT) }] })
     t.match([refused.status, refused.headers.get('x-should-retry'), await refused.text()], [400, 'false', wayOut])
   })
 })
+
+/** What the server asked of another model, asked of the embedded engine. */
+async function answered (t: Test, url: string, { body, format, choice }: Asked): Promise<void> {
+  const { max_completion_tokens: _, ...rest } = body
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const answer = await chat(url, { ...rest, model: 'wide', max_tokens: ANSWER_TOKENS, seed })
+    if (answer.status !== 200) {
+      return void t.match([answer.status, answer.headers.get('x-should-retry')], [400, 'false'], await answer.text())
+    }
+    const { choices: [said] } = await answer.json() as { readonly choices: readonly [Said] }
+    if (said.finish_reason === 'length') continue
+    const calls = said.message.tool_calls ?? []
+    if (choice !== null && choice !== 'auto' && choice !== 'none') t.ok(calls.length > 0, 'it calls a tool')
+    for (const { function: { arguments: text } } of calls) t.type(JSON.parse(text), 'object')
+    if (format !== null && calls.length === 0) t.type(JSON.parse(said.message.content ?? ''), 'object')
+    return
+  }
+  t.fail(`of ${SEEDS} answers none came to an end`)
+}
+
+interface Said {
+  readonly finish_reason: string
+  readonly message: {
+    readonly content: string | null
+    readonly tool_calls?: ReadonlyArray<{ readonly function: { readonly arguments: string } }>
+  }
+}
 
 /** The user who runs the gateway: PostgreSQL does not start for root. */
 const USER = process.getuid?.() === 0 ? 65_534 : undefined

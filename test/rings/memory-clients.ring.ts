@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
+import { readArchive } from '../../plugins/services/memory-engine/transfer/read-archive.js'
 import { agentsRemember } from '../plugins/mcp/memory-agents.js'
 import { shapeDifferences } from '../plugins/services/memory-engine/shape-differences.js'
 import { brought, lacking, runClient, scriptsBeside } from './support/clients.js'
@@ -87,6 +88,36 @@ async function staysFull (t: Test, server: HindsightServer, front: string): Prom
   t.equal((await post(ways['the wire'], { query: 'dog' })).status, 200, 'soon it answers again')
 }
 
+/** What the server itself answers 410, made of what took its place there. */
+async function succeeds (t: Test, server: HindsightServer, front: string): Promise<void> {
+  const bank = 'successors'
+  const ask = (method: string, url: string, body?: object): Promise<Response> =>
+    fetch(url, { method, ...body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } })
+  const theirs = `${server.url}/v1/default/banks/${bank}`
+  const ours = `${front}/api/memory/banks/${bank}`
+  const retained = await ask('POST', `${theirs}/memories`, { items: [{ content: 'A dog sleeps.', document_id: 'one' }, { content: 'A dog barks.', document_id: 'two' }] })
+  t.equal(retained.status, 200, await retained.text())
+  for (const path of ['profile', 'document-transfer']) {
+    const gone = await ask('GET', `${theirs}/${path}`)
+    await gone.body?.cancel()
+    t.equal(gone.status, 410, `the server has no ${path} any more`)
+  }
+  t.match(await (await ask('GET', `${ours}/profile`)).json(), {
+    bank_id: bank, name: String, disposition: { skepticism: Number, literalism: Number, empathy: Number }, mission: String
+  })
+  const changed = { disposition: { empathy: 5 }, mission: 'Know all dogs.' }
+  t.match(await (await ask('PUT', `${ours}/profile`, changed)).json(), changed)
+  t.match(await (await ask('GET', `${ours}/profile`)).json(), changed, 'and it stays')
+  const file = await ask('GET', `${ours}/document-transfer`)
+  const archive = Buffer.from(await file.arrayBuffer())
+  t.match([file.status, file.headers.get('content-type')], [200, 'application/zip'], archive.subarray(0, 200).toString())
+  const { documents } = await readArchive(archive)
+  t.strictSame(documents.map(({ id }) => id).sort(), ['one', 'two'], 'all of its documents')
+  const part = await (await ask('GET', `${ours}/graph/subgraph?limit=10`)).json() as { readonly returned_nodes: number }
+  t.match(part, { mode: 'top', center: null, returned_nodes: Number })
+  t.ok(part.returned_nodes >= 2, `${part.returned_nodes} nodes`)
+}
+
 t.test('clients as they come get the same from a Hindsight server through the gateway and from the embedded engine', async t => {
   const server = await startHindsight(soonFull)
   if (typeof server === 'string') {
@@ -121,6 +152,7 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   for (const [engine, url] of [['a Hindsight server', front], ['the embedded engine', embedded]] as const) {
     await t.test(`an agent remembers over MCP what another agent may and may not see, on ${engine}`, t => agentsRemember(t, url, true))
   }
+  await t.test('what the server answers 410 is made of its successors, and a part of its graph can be drawn', t => succeeds(t, server, front))
   await t.test('a server that is full stays a 503 with the time to come back, on every way to it', t => staysFull(t, server, front))
   await server.stop()
   t.same(server.pids.filter(pid => existsSync(`/proc/${pid}`)), [], 'the server and its database have ended')
