@@ -36,7 +36,7 @@ export interface FleetOptions {
   readonly slots: readonly string[]
   readonly idleTimeoutS?: number
   readonly settings?: Record<string, unknown>
-  /** What the slots are; one that is not named here is a plain llm slot on the CPU. */
+  /** What the slots are; one that is not named here is a plain llm slot on the CPU. Runtime `far` is another machine's. */
   readonly configs?: Readonly<Record<string, SlotConfigInput>>
   readonly assertMayRun?: (slot: string) => void
   readonly hash?: (slot: string, port: number) => string
@@ -91,7 +91,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
   }
   const modelId = (name: string): string => swaps.of(name)?.model ?? slotOf(name).model.default ?? 'model'
   const plans = {
-    isElsewhere: () => false,
+    isElsewhere: ({ runtime }: NamedSlotConfig) => runtime === 'far',
     swaps,
     slot: slotOf,
     device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',

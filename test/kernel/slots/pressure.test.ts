@@ -194,6 +194,16 @@ t.test('pinned, busy and leaned-on slots stay, however little is left, and the s
   t.equal(off.fleet.status('a').state, 'ready', '0 is off')
 })
 
+t.test('an idle slot whose engine is on another machine stays: its memory is not this one\'s', async t => {
+  const it = await rig(t)
+  it.configure({ a: { port: 7001, runtime: 'far' } })
+  await it.up('a', 'b', 'c', 'd')
+  it.left = 0
+  await it.clock.advance(SWEEP_MS * 6)
+  t.equal(states(it), 'ready offline offline offline')
+  t.strictSame(evicted(it), ['b', 'c', 'd'], 'though it was used before them')
+})
+
 t.test('one that gets busy in the last moment, or resists, is passed over', async t => {
   let leave = (): void => {}
   const it = await rig(t, slot => slot === 'a' ? { removeFails: 1 } : {})

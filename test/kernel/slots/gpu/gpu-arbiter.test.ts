@@ -311,6 +311,21 @@ t.test('slots that vanish while image mode lasts are not brought back', async t 
   t.match(disk.state, { mode: 'llm', saved_llm_slots: [] })
 })
 
+t.test('slots whose engines are on another machine neither give way to images nor make others do so', async t => {
+  const { configure, load, lease, outcome, running, runtime, arbiter, disk, phases } = await rig(t)
+  configure({
+    'far': { device: 'gpu-rocm', runtime: 'far' }, 'far-img': { device: 'gpu-rocm', type: 'image', provider: 'fake', runtime: 'far' }
+  })
+  for (const slot of ['chat', 'far', 'far-img']) await load(slot)
+  t.match(arbiter.status(), { mode: 'llm', image_slots: ['img'], llm_slots: ['chat', 'embed'] })
+  t.strictSame([running(), phases()], [['chat'], []], 'images elsewhere take no GPU of this machine')
+  lent(await outcome(lease('img'))).release()
+  t.strictSame(running(), ['img'])
+  t.match(disk.state, { mode: 'img', saved_llm_slots: ['chat'] })
+  t.ok(runtime.running('far'), 'its engine was left alone')
+  lent(await outcome(lease('far'))).release()
+})
+
 t.test('an engine that cannot be stopped keeps the GPU', async t => {
   let stubborn = true
   const { load, lease, outcome, clock, arbiter, running, runtime } = await rig(t, slot => slot === 'chat' && stubborn ? { removeFails: 1 } : {})
