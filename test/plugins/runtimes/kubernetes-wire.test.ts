@@ -12,6 +12,7 @@ import { newPodId } from '../../../plugins/runtimes/kubernetes/pod/pod-names.js'
 import { surveyCluster } from '../../../plugins/runtimes/kubernetes/survey/survey.js'
 import { clusterSettings } from '../../../plugins/runtimes/kubernetes/settings.js'
 import { eventually, realClock } from '../../kernel/runtime/support.js'
+import { badCertificateServer } from '../../wire/upstream/self-signed.js'
 import { clusterOf, drive, HOME, quiet, specOf, started } from './driven-cluster.js'
 import type { FakePod } from './fake-cluster.js'
 
@@ -80,6 +81,46 @@ t.test('homes with slots of the same name do not see each other\'s pods, and pod
   await mine.runtime.remove(id)
   t.strictSame([...cluster.pods.keys()].sort(), [other, forged.metadata.name].sort())
   t.strictSame(theirs.exits, [])
+})
+
+t.test('a pod that nothing ends is deleted without its node, once that has said nothing for a minute', async t => {
+  const cluster = await clusterOf(t)
+  const clock = new FakeClock()
+  const driven = await drive(t, cluster, {}, HOME, clock)
+  const id = await started(driven, 'chat')
+  const path = `/api/v1/namespaces/engines/pods/${id}`
+  const pod = cluster.pods.get(id)!
+  // without a node a deadline or a deletion in its time only stands in the pod
+  cluster.answers.set(path, pod)
+  const deletions: unknown[] = []
+  cluster.judge = ({ method, path: of, query }) => {
+    if (method !== 'DELETE' || of !== path) return undefined
+    deletions.push(query.get('gracePeriodSeconds'))
+    if (deletions.at(-1) === '0') cluster.answers.delete(path)
+    return undefined
+  }
+  const looks = (): number => cluster.requests.filter(({ method, path: of }) => method === 'GET' && of === path).length
+  /** Until it has looked at the pod again. */
+  const pass = async (ms: number): Promise<void> => {
+    await eventually('it waits', () => clock.pending > 0)
+    const before = looks()
+    await clock.advance(ms)
+    await eventually('it looks', () => looks() > before)
+  }
+  const stop = driven.runtime.stop(id, 1)
+  await pass(90_000)
+  t.strictSame(deletions, [], 'a node that tells of the pod ends it when it can')
+  pod.status.conditions = [{ type: 'Ready', status: 'False' }]
+  await pass(2_000)
+  await eventually('it is removed', () => deletions.length === 1)
+  await pass(58_000)
+  t.strictSame(deletions, ['1'])
+  await pass(2_000)
+  await stop
+  t.strictSame(deletions, ['1', '0'])
+  t.equal(cluster.pods.size, 0)
+  t.match(driven.exits, [{ id, exitCode: null }])
+  t.match(driven.log.lines.at(-1), /^warn the node of a pod does not answer any more/)
 })
 
 t.test('names of pods are names whatever slots are called, and no two are the same', async t => {
@@ -251,6 +292,34 @@ t.test('a kubeconfig that is a bomb, or wants what there is not, is refused with
   const access = await read(config({ token: 'x' }, { 'insecure-skip-tls-verify': true })) as Parameters<typeof accessDoubts>[0]
   t.match(accessDoubts(access), [/not checked/])
   t.strictSame(accessDoubts({ server: 'https://c', verifies: true }), [])
+})
+
+t.test('a context that is named wins over the current one, and one that is not there is refused with those that are', async t => {
+  const named = (name: string): object => ({ name, context: { cluster: name, user: name, namespace: `of-${name}` } })
+  const folder = t.testdir({ config: JSON.stringify({
+    'current-context': 'home',
+    'clusters': ['home', 'lab'].map(name => ({ name, cluster: { server: `https://${name}` } })),
+    'users': ['home', 'lab'].map(name => ({ name, user: { token: `token-${name}` } })),
+    'contexts': ['home', 'lab'].map(named)
+  }) })
+  const read = (said: object): ReturnType<typeof clusterAccess> =>
+    clusterAccess(clusterSettings.schema.parse({ kubernetes: { kubeconfig: join(folder, 'config'), ...said } }).kubernetes, {})
+  const of = (name: string): object =>
+    ({ server: `https://${name}`, credentials: { token: `token-${name}` }, namespace: `of-${name}`, way: { connect: 'kubeconfig', context: name } })
+  t.match(await read({}), of('home'))
+  t.match(await read({ context: 'lab' }), of('lab'))
+  t.match(await read({ context: 'lab', namespace: 'own' }), { ...of('lab'), namespace: 'own' })
+  await t.rejects(read({ context: 'gone' }), { code: 'kubernetes.config', heals: false, message: /there is no context 'gone' in .*; there are: home, lab$/ })
+})
+
+t.test('a credential that is not accepted may be in time, and a server that is not known is not', async t => {
+  const cluster = await clusterOf(t)
+  const { runtime } = await drive(t, cluster)
+  cluster.judge = () => ({ status: 401, message: 'Unauthorized' })
+  await t.rejects(runtime.create(specOf('chat'), quiet), { code: 'kubernetes.unauthorized', heals: true, message: /renew those of the kubeconfig/ })
+  const text = readFileSync(cluster.kubeconfig, 'utf8').replace(cluster.url, await badCertificateServer(t))
+  const kubeconfig = join(t.testdir({ config: text }), 'config')
+  await t.rejects(drive(t, { kubeconfig }), { code: 'kubernetes.untrusted', heals: false, message: /cannot be verified \(DEPTH_ZERO_SELF_SIGNED_CERT\); check certificate-authority/ })
 })
 
 t.test('a connection that others may read is said in the log and by the survey, and no credential is', async t => {

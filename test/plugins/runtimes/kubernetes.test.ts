@@ -1,9 +1,10 @@
 import t from 'tap'
 import { LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineSpec } from '../../../kernel/contract/index.js'
 import { tinyContainer } from '../../../kernel/testing/index.js'
+import { kubernetesError } from '../../../plugins/runtimes/kubernetes/errors.js'
 import { isOutOfTime, nextStep } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
 import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
-import { startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
+import { inspection, startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
 import { stamped } from '../../../plugins/runtimes/kubernetes/pod/pod-logs.js'
 import { clusterSettings, isConfigured, podSettings, slotOptionsSchema } from '../../../plugins/runtimes/kubernetes/settings.js'
 
@@ -99,6 +100,41 @@ t.test('how far a start is can be read from the pod', async t => {
       { kind: 'waits', forCapacity: true, line: 'waiting for capacity: 0/3 nodes are available' }]
   ]
   for (const [status, expected] of cases) t.match(startVerdict(pod(status)), expected)
+})
+
+t.test('an engine that its node killed for want of memory is told from one that ended by itself', async t => {
+  const kept = { id: 'svc-chat-0123456789ab', name: 'svc-chat', port: 8081, ports: {}, labels }
+  const ended = (terminated: object): ReturnType<typeof inspection> => inspection({
+    metadata: { name: kept.id },
+    spec: { containers: [{ name: 'engine', image: 'engine:1' }] },
+    status: { phase: 'Failed', containerStatuses: [{ name: 'engine', state: { terminated: terminated as { exitCode: number } } }] }
+  }, kept, null)
+  t.match(ended({ exitCode: 137, reason: 'OOMKilled', startedAt: '2026-11-27T01:02:03Z' }),
+    { state: 'exited', exitCode: 137, oomKilled: true, address: null, startedAt: Date.parse('2026-11-27T01:02:03Z') })
+  t.match(ended({ exitCode: 137, reason: 'Error' }), { state: 'exited', exitCode: 137, oomKilled: false, startedAt: null })
+})
+
+t.test('each failure of the cluster is one that may pass, or one that stays until something is changed', async t => {
+  const heals = Object.entries(kubernetesError.rows).map(([code, row]) => [code.replace('kubernetes.', ''), row.heals === true])
+  t.same(Object.fromEntries(heals), {
+    config: false,
+    credentials: true,
+    unauthorized: true,
+    forbidden: true,
+    untrusted: false,
+    unavailable: true,
+    namespace_missing: true,
+    refused: false,
+    unsupported: false,
+    no_capacity: true,
+    claim_missing: true,
+    image_absent: false,
+    image_pull: true,
+    object_missing: true,
+    volume: false,
+    not_runnable: false,
+    evicted: true
+  })
 })
 
 t.test('times of log lines compare as text, whatever their fraction', async t => {
