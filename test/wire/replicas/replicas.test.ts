@@ -33,6 +33,28 @@ t.test('a slot of several engines divides its requests: the one with the fewest 
   t.equal(new Set(gateway.status().replicas!.map(({ port }) => port)).size, 3, 'each has a port of its own')
 })
 
+t.test('engines get the GPUs of replica_gpus in turn, whatever sees to it that they see no other', async t => {
+  const gpus = [0, 1].map(index => ({ vendor: 'nvidia', name: 'GeForce', index }))
+  const given = { process: ['0', '1', '0'], container: ['nvidia.com/gpu=0', 'nvidia.com/gpu=1', 'nvidia.com/gpu=0'] } as const
+  for (const form of ['process', 'container'] as const) {
+    const runtime = new FakeEngineRuntime({ form })
+    t.teardown(() => runtime.destroy())
+    const gateway = await wireGateway(t, {
+      runtime,
+      deviceNodes: ['/dev/nvidia0', '/dev/nvidia1'],
+      files: {
+        'etc/svc/hardware.json': JSON.stringify({ probed_at: '2026-01-01T00:00:00Z', gpus }),
+        'etc/svc/slots/agent.toml': 'provider = "fake"\ndevice = "gpu-cuda"\nreplicas = 3\nreplica_gpus = [0, 1]\n[model]\ndefault = "fake-model"\n'
+      }
+    })
+    await gateway.slots.load('agent')
+    const seen = runtime.started.map(({ slot, spec: { env, form } }) =>
+      [slot, form.kind === 'container' ? form.cdiDevices.join() : env.CUDA_VISIBLE_DEVICES] as const)
+    t.strictSame(seen.toSorted().map(([slot]) => slot), ['agent', 'agent.2', 'agent.3'])
+    t.strictSame(seen.toSorted().map(([, gpu]) => gpu), given[form])
+  }
+})
+
 t.test('a replica that dies costs the requests that it had, and no other', async t => {
   const gateway = await replicaGateway(t, 'replicas = 2\nworkers = 4')
   await gateway.slots.load('agent')
