@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { definePlugin, svcError, type AnyPlugin } from '../../kernel/contract/index.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { chatStream, createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
+import statusRoutes from '../../plugins/api/status/index.js'
 import { chatBody, post, rawClient } from './connection/raw-client.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
@@ -50,6 +51,25 @@ t.test('a stop lets a running stream end, and nothing new begin', async t => {
   t.equal(gateway.runtime.running, 1, 'the engine goes on')
   await gateway.gateway.stop()
   t.pass('a second stop is none')
+})
+
+t.test('the probes of a supervisor are well while the gateway serves, and refused from the moment on that it stops', async t => {
+  const { gateway, text } = await streaming(t, { plugins: [statusRoutes], svc: '[server]\nshutdown_grace_s = 10\n' }, { everyMs: 4 })
+  const probes = await Promise.all(['/health/live', '/health/ready'].map(async path => {
+    const answer = await gateway.fetch(path)
+    t.strictSame([answer.status, await answer.json()], [200, { status: 'ok' }], path)
+    const probe = await rawClient(t, gateway.baseUrl)
+    probe.send(`GET ${path} HTTP/1.1\r\n`)
+    return probe
+  }))
+  const stopping = gateway.gateway.stop()
+  for (const probe of probes) {
+    probe.send('Host: localhost\r\n\r\n')
+    await probe.seen(/^HTTP\/1\.1 503[^]*gateway\.stopping/)
+    await probe.closed
+  }
+  t.equal(await text, words.join(''), 'while a stream goes on')
+  await stopping
 })
 
 t.test('a stream that outlasts the grace ends with an error event', async t => {
