@@ -15,7 +15,7 @@ import { measureScale, scaleBars } from './memory/memory-scale.js'
 import { measurePeers, peerLines } from './peers/peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
 import { againstBars, againstLines, measureAgainst } from './replicas/against.js'
-import { measureReplicas, playRecordedHours, replicaBars, replicaLines } from './replicas/replicas.js'
+import { measureReplicas, playSeededHours, replicaBars, replicaLines } from './replicas/replicas.js'
 import { reportLines, type MemoryResult } from './report.js'
 import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.js'
 import { measureStarts, startBars, startLines } from './start.js'
@@ -82,7 +82,7 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
     // as many rounds as it takes to tell three per cent from the noise of a machine
     const against = dist === undefined ? null : await measureAgainst(dist, join(home, 'against'), ROUNDS * 3, SECONDS)
     if (against !== null) againstLines(against).forEach(say)
-    const [throughput, hours] = [await measureReplicas(join(home, 'replicas'), ROUNDS, SECONDS), playRecordedHours()]
+    const [throughput, hours] = [await measureReplicas(join(home, 'replicas'), ROUNDS, SECONDS), playSeededHours()]
     replicaLines(throughput, hours).forEach(say)
     const bars = [...against === null ? [] : againstBars(against), ...replicaBars(throughput, hours)]
     return finish({ against, replicas: throughput }, bars)

@@ -5,7 +5,7 @@ const flags = {
   json: 'print one JSON document in place of tables',
   lists: 'only the list routes of a home with 200 slots, 5,000 models and 50,000 audit rows',
   cold: 'only a request to a cold slot whose engine needs a second',
-  replicas: 'only slots of several engines: four with 20 ms of work each beside one, and four recorded hours in simulated time',
+  replicas: 'only slots of several engines: four with 20 ms of work each beside one, and four hours of a seeded load in simulated time',
   start: 'only how long commands and the gateway take to start, what an idle gateway holds and uses, and which files each loads',
   tools: 'only tool calls and lists of tools, beside the example server of the protocol\'s own package',
   dialects: 'only what each dialect costs where the engine speaks chat alone, and chat over messages, beside chat that passes',

@@ -5,7 +5,7 @@ import { createGateway } from '../../../kernel/gateway.js'
 import type { ReplicaTerms } from '../../../kernel/slots/replicas/replica-plan.js'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import textRoutes from '../../../plugins/v1/text/index.js'
-import { fourHours, recorded } from '../../kernel/slots/replicas/recorded-loads.js'
+import { fourHours, seeded } from '../../kernel/slots/replicas/seeded-loads.js'
 import { replay, type Replayed } from '../../kernel/slots/replicas/replay.js'
 import { reservePorts } from '../../ports.js'
 import { runClients } from '../clients.js'
@@ -60,14 +60,14 @@ export async function measureReplicas (home: string, rounds: number, seconds: nu
   }
 }
 
-/** The recorded four hours in simulated time, scaled and with fixed numbers. */
-export interface RecordedHours {
+/** Four hours of a seeded load in simulated time, scaled and with fixed numbers. */
+export interface SeededHours {
   readonly scaled: Replayed
   readonly fixed: ReadonlyMap<number, Replayed>
 }
 
-export function playRecordedHours (): RecordedHours {
-  const load = recorded(9, fourHours)
+export function playSeededHours (): SeededHours {
+  const load = seeded(9, fourHours)
   const terms: ReplicaTerms = {
     min: 0, normal: 1, max: MOST, workers: WORKERS, upAfterMs: 2_000, downAfterMs: 300_000, idleMs: 900_000, awake: true
   }
@@ -78,7 +78,7 @@ export function playRecordedHours (): RecordedHours {
 }
 
 /** Requests a minute and replicas that are up, five minutes a column, and what each number of replicas waits and costs. */
-export function replicaLines ({ one, four, ratio }: ReplicaThroughput, { scaled, fixed }: RecordedHours): string[] {
+export function replicaLines ({ one, four, ratio }: ReplicaThroughput, { scaled, fixed }: SeededHours): string[] {
   const columns = Array.from({ length: fourHours.length / 5 }, (_, i) => i)
   const upAt = (minute: number): number => scaled.ups.findLast(({ at }) => at <= minute * 60_000)?.up ?? 0
   const most = columns.map(column => Math.max(...[0, 1, 2, 3, 4].map(more => upAt(5 * column + more + 0.99))))
@@ -92,7 +92,7 @@ export function replicaLines ({ one, four, ratio }: ReplicaThroughput, { scaled,
   ].join('')
   return [
     `${CLIENTS} clients, 20 ms of exclusive work: one replica ${one.toFixed(1)} requests/s, four ${four.toFixed(1)}: ${ratio.toFixed(2)} times`,
-    '', 'four recorded hours (simulated), up to 4 replicas of 2 workers that start in 20 s; replicas that are up, five minutes a column:',
+    '', 'four hours of a seeded load (simulated), up to 4 replicas of 2 workers that start in 20 s; replicas that are up, five minutes a column:',
     ...picture, `    +${'-'.repeat(columns.length)}`,
     `     ${load.map(rate => bars[Math.min(bars.length - 1, Math.ceil(rate / 7.5))]).join('')}  requests a minute, blank 0 to @ 60`,
     '', 'replicas       wait p50 s     p95     p99  engine hours  starts'.replace('wait p50 s', ' p50 s'),
@@ -100,10 +100,10 @@ export function replicaLines ({ one, four, ratio }: ReplicaThroughput, { scaled,
   ]
 }
 
-export function replicaBars ({ ratio }: ReplicaThroughput, { scaled, fixed }: RecordedHours): Bar[] {
+export function replicaBars ({ ratio }: ReplicaThroughput, { scaled, fixed }: SeededHours): Bar[] {
   const share = scaled.engineMs / fixed.get(MOST)!.engineMs
   return [
     { name: 'four replicas with 20 ms of exclusive work, of one', value: ratio, limit: '>= 3.8', ok: ratio >= 3.8 },
-    { name: 'time of engines over four recorded hours, of four replicas all the time', value: share, limit: '<= 0.60', ok: share <= 0.6 }
+    { name: 'time of engines over four hours of a seeded load, of four replicas all the time', value: share, limit: '<= 0.60', ok: share <= 0.6 }
   ]
 }

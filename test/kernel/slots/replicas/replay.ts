@@ -2,7 +2,7 @@ import { DemandPeak } from '../../../../kernel/slots/replicas/demand-peak.js'
 import { chooseReplica } from '../../../../kernel/slots/replicas/choose-replica.js'
 import { planReplicas, type Replica, type ReplicaTerms } from '../../../../kernel/slots/replicas/replica-plan.js'
 
-/** Milliseconds since the start of the recording. */
+/** Milliseconds since the start of the load. */
 export interface Arrival { readonly at: number, readonly workMs: number }
 
 export interface ReplayOptions {
@@ -14,7 +14,7 @@ export interface ReplayOptions {
 }
 
 export interface Replayed {
-  /** Of each request, in the order of the recording. */
+  /** Of each request, in the order of their arrivals. */
   readonly waitsMs: readonly number[]
   /** How many were up, from each moment on at which that changed. */
   readonly ups: ReadonlyArray<{ readonly at: number, readonly up: number }>
@@ -26,7 +26,7 @@ export interface Replayed {
 
 type Engine = { -readonly [K in keyof Replica]: Replica[K] } & { startedAt: number }
 
-/** Plays a recorded load through the scheduler in simulated time, with engines that only take time. */
+/** Plays a load through the scheduler in simulated time, with engines that only take time. */
 export function replay (arrivals: readonly Arrival[], { terms, startMs, failsAt = () => false }: ReplayOptions): Replayed {
   const engines: Engine[] = Array.from({ length: terms.max }, (_, i) => (
     { index: i + 1, workers: terms.workers, stage: 'down', inFlight: 0, usedAt: 0, retryAt: 0, startedAt: 0 }))

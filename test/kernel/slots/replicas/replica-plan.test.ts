@@ -1,8 +1,8 @@
 import t from 'tap'
 import { planReplicas, type Replica, type ReplicaLoad, type ReplicaTerms } from '../../../../kernel/slots/replicas/replica-plan.js'
 import { Random } from '../random.js'
-import { edge, fourHours, pulses, recorded } from './recorded-loads.js'
-import { replay } from './replay.js'
+import { edge, fourHours, pulses, seeded } from './seeded-loads.js'
+import { replay, type Replayed } from './replay.js'
 
 const terms: ReplicaTerms = {
   min: 0, normal: 1, max: 4, workers: 2, upAfterMs: 2_000, downAfterMs: 300_000, idleMs: 900_000, awake: true
@@ -77,7 +77,7 @@ t.test('a replica without work for the idle time goes, down to the least number'
 })
 
 t.test('a replica that came stays for the window at least: a load at the edge does not make it come and go', async t => {
-  const { starts, ups } = replay(recorded(7, edge), { terms: { ...terms, idleMs: null }, startMs: 20_000 })
+  const { starts, ups } = replay(seeded(7, edge), { terms: { ...terms, idleMs: null }, startMs: 20_000 })
   t.ok(starts <= 60 / 5, `${starts} starts in an hour`)
   const rises = ups.filter(({ up: count }, i) => count > (ups[i - 1]?.up ?? 0))
   const falls = ups.filter(({ up: count }, i) => count < (ups[i - 1]?.up ?? 0))
@@ -86,18 +86,20 @@ t.test('a replica that came stays for the window at least: a load at the edge do
 })
 
 t.test('bursts that come back within the window find the replicas of the last one', async t => {
-  const short = replay(recorded(8, pulses), { terms: { ...terms, downAfterMs: 60_000, idleMs: null }, startMs: 20_000 })
-  const long = replay(recorded(8, pulses), { terms: { ...terms, downAfterMs: 900_000, idleMs: null }, startMs: 20_000 })
+  const short = replay(seeded(8, pulses), { terms: { ...terms, downAfterMs: 60_000, idleMs: null }, startMs: 20_000 })
+  const long = replay(seeded(8, pulses), { terms: { ...terms, downAfterMs: 900_000, idleMs: null }, startMs: 20_000 })
   t.ok(long.starts <= 4, `${long.starts} starts`)
   t.ok(short.starts > long.starts, 'a short window forgets them')
   t.ok(short.engineMs < long.engineMs, 'and saves the time of engines')
 })
 
 t.test('four hours with bursts: it waits little more than with the most replicas all the time, for a fraction of their time', async t => {
-  const load = recorded(9, fourHours)
+  const load = seeded(9, fourHours)
   const scaled = replay(load, { terms, startMs: 20_000 })
   const fixed = replay(load, { terms: { ...terms, normal: 4, idleMs: null }, startMs: 20_000 })
   t.ok(scaled.waitsMs.every(wait => wait >= 0), 'each request is served')
+  const p95 = ({ waitsMs }: Replayed): number => waitsMs.toSorted((a, b) => a - b)[Math.floor(waitsMs.length * 0.95)]!
+  t.ok(p95(scaled) - p95(fixed) < 5_000, `${p95(scaled)} ms of waiting at the 95th percentile, ${p95(fixed)} ms with all of them`)
   t.ok(scaled.engineMs < 0.6 * fixed.engineMs, `${Math.round(100 * scaled.engineMs / fixed.engineMs)} % of the engines' time`)
   t.equal(scaled.ups.at(-1)?.up, 0, 'in the end all are gone')
 })
@@ -115,7 +117,7 @@ t.test('whatever the load and the failures: never more than the most, each reque
       downAfterMs: random.pick([1_000, 60_000, 600_000]),
       idleMs: random.pick([1_000, 60_000])
     }
-    const load = recorded(random.int(1e9), Array.from({ length: 30 }, () => random.pick([0, 0, 2, 10, 60])))
+    const load = seeded(random.int(1e9), Array.from({ length: 30 }, () => random.pick([0, 0, 2, 10, 60])))
     const { waitsMs, ups } = replay(load, {
       terms: own, startMs: random.pick([0, 1_000, 60_000]), failsAt: () => random.chance(0.2)
     })

@@ -1,8 +1,8 @@
 import { Random } from '../random.js'
 import type { Arrival } from './replay.js'
 
-/** Requests per minute, minute by minute, with answers of a length that varies as those of a chat do (2 to 20 s). Seeded. */
-export function recorded (seed: number, perMinute: readonly number[]): readonly Arrival[] {
+/** Requests per minute, minute by minute, with answers of a length that varies as those of a chat do (2 to 20 s). */
+export function seeded (seed: number, perMinute: readonly number[]): readonly Arrival[] {
   const random = new Random(seed)
   const arrivals = perMinute.flatMap((rate, minute) => Array.from({ length: Math.floor(rate + random.next()) }, () => ({
     at: Math.floor((minute + random.next()) * 60_000), workMs: Math.floor(2_000 + 18_000 * random.next() ** 2)
