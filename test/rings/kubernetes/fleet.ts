@@ -15,12 +15,15 @@ import { clusterHome, ENGINES, NAMESPACE, podsOf, slotFile, UP } from './slots.j
 const isFull = process.env.SVC_TEST_KUBERNETES_SCALE === 'full'
 const SIZE = isFull ? { slots: 100, replicas: 20, cuts: 60 } : { slots: 6, replicas: 5, cuts: 3 }
 const ALL = SIZE.slots * SIZE.replicas
+/** What is waited for where all engines come or go. */
+const ALL_MS = isFull ? 1_200_000 : undefined
 /** Of the pods that kwok plays. */
 const PODS = '10.245.0.0/16'
 const execute = promisify(execFile)
 
 interface Replica { readonly index: number, readonly state: string, readonly engine: string | null }
-interface Row { readonly replicas_ready: number, readonly replicas: readonly Replica[] }
+interface Row { readonly state: string, readonly replicas_ready: number, readonly replicas: readonly Replica[] }
+interface Usage { readonly cpuMs: number, readonly mib: number }
 
 /** Slots of the real gateway with many replicas on nodes that kwok plays; one engine of this machine answers for all. */
 export async function serveMany (t: Test, here: Cluster): Promise<void> {
@@ -40,21 +43,24 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
     // the answer of a load that takes five minutes is given up here, and the load goes on
     if (isFull) loads.catch(() => {})
     else t.strictSame((await loads).filter(({ status }) => status !== 200), [])
-    await eventually('all are up', async () => await ready(gateway) === ALL, isFull ? 1_200_000 : undefined)
+    await eventually('all are up', async () => await ready(gateway) === ALL, ALL_MS)
   })
   t.equal((await podsOf(here)).length, ALL)
-  t.comment(`resident ${idle.mib} MiB before, ${(await usage(gateway)).mib} MiB after`)
+  const { mib } = await usage(gateway)
+  t.comment(`resident ${idle.mib} MiB before, ${mib} MiB after`)
+  t.ok(mib - idle.mib < 200 + ALL / 2, 'half a MiB for each, and what any load takes')
 
   await told(t, gateway, 'a list of them, with their replicas', 1, () => api(gateway, 'GET', '/api/slots'))
   await told(t, gateway, 'a request to each slot', names.length, async () => {
     const answers = await Promise.all(names.map(model => chat(gateway.url, { model, max_tokens: 5 })))
     t.ok(answers.every(({ status }) => status === 200))
   })
-  await told(t, gateway, `${ALL} changes, and the end of one, which is told behind them`, ALL, async () => {
+  const changes = await told(t, gateway, `${ALL} changes, and the end of one, which is told behind them`, ALL, async () => {
     await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', ENGINES, 'ring=changed', '--overwrite')
     await loses(here, gateway, 'many-0')
   })
-  await eventually('it comes back', async () => await ready(gateway) === ALL)
+  t.ok(changes.cpuMs < 2_000 + 10 * ALL, '10 ms of the processor for each, and what looking for the end takes')
+  await eventually('it comes back', async () => await ready(gateway) === ALL, ALL_MS)
 
   const timer = setInterval(way.cut, 1000)
   t.teardown(() => clearInterval(timer))
@@ -65,19 +71,22 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
   })
   clearInterval(timer)
   t.comment(`${ends} ends, each told; ${way.opened()} connections`)
-  await eventually('all come back', async () => await ready(gateway) === ALL)
-  await eventually('and there are no others', async () => (await podsOf(here)).length === ALL)
+  await eventually('all come back', async () => await ready(gateway) === ALL, ALL_MS)
+  await eventually('and there are no others', async () => (await podsOf(here)).length === ALL, ALL_MS)
 
   const before = await podsOf(here)
   await gateway.kill('SIGKILL')
   gateway = await start()
-  await eventually('all are adopted', async () => await ready(gateway) === ALL)
+  await eventually('all are adopted', async () => await ready(gateway) === ALL, ALL_MS)
   t.comment(`adopted: ${(await usage(gateway)).cpuMs} ms of the processor from the start on, ${(await usage(gateway)).mib} MiB`)
   t.strictSame((await podsOf(here)).toSorted(), before.toSorted(), 'by the next gateway')
   await told(t, gateway, 'unloaded', ALL, async () => {
     const unloads = Promise.all(names.map(name => api(gateway, 'POST', `/api/slots/${name}/unload`, { force: true })))
+    // as with the loads
+    if (isFull) unloads.catch(() => {})
     await endAsked(here)
-    t.ok((await unloads).every(({ status }) => status === 200))
+    if (!isFull) t.ok((await unloads).every(({ status }) => status === 200))
+    await eventually('all are down', async () => (await rows(gateway)).every(({ state }) => state === 'offline'), ALL_MS)
   })
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
@@ -106,13 +115,14 @@ async function answersForPods (t: Test): Promise<void> {
 async function endAsked ({ kubectl }: Cluster): Promise<void> {
   const deadlines = 'jsonpath={.items[*].spec.activeDeadlineSeconds}'
   await eventually('all are asked to end', async () =>
-    (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', deadlines)).split(' ').length === ALL)
+    (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', deadlines)).split(' ').length === ALL, ALL_MS)
   await kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--wait=false', '--grace-period=0', '--force')
 }
 
+const rows = async (gateway: LiveGateway): Promise<readonly Row[]> => (await api(gateway, 'GET', '/api/slots')).json as Row[]
+
 async function ready (gateway: LiveGateway): Promise<number> {
-  const rows = (await api(gateway, 'GET', '/api/slots')).json as Row[]
-  return rows.reduce((sum, { replicas_ready: count }) => sum + count, 0)
+  return (await rows(gateway)).reduce((sum, { replicas_ready: count }) => sum + count, 0)
 }
 
 /** Deletes one pod of a slot and resolves when the gateway has its end. */
@@ -124,7 +134,7 @@ async function loses (here: Cluster, gateway: LiveGateway, name: string): Promis
 }
 
 /** Of the gateway since its start. */
-async function usage ({ pid }: LiveGateway): Promise<{ readonly cpuMs: number, readonly mib: number }> {
+async function usage ({ pid }: LiveGateway): Promise<Usage> {
   const [stat, status] = await Promise.all(['stat', 'status'].map(name => readFile(`/proc/${pid}/${name}`, 'utf8')))
   const [, rest = ''] = /^.*\) (.*)$/s.exec(stat!)!
   const [user, system] = rest.split(' ').slice(11, 13).map(Number)
@@ -132,10 +142,11 @@ async function usage ({ pid }: LiveGateway): Promise<{ readonly cpuMs: number, r
 }
 
 /** Prints what some work took of the gateway, in all and for each of so many. */
-async function told (t: Test, gateway: LiveGateway, what: string, count: number, work: () => Promise<unknown>): Promise<void> {
+async function told (t: Test, gateway: LiveGateway, what: string, count: number, work: () => Promise<unknown>): Promise<Usage> {
   const [began, before] = [performance.now(), await usage(gateway)]
   await work()
   const { cpuMs, mib } = await usage(gateway)
   const cost = cpuMs - before.cpuMs
   t.comment(`${what}: ${Math.round(performance.now() - began)} ms, ${cost} ms of the gateway's processor, ${(cost / count).toFixed(2)} for each; resident ${mib} MiB`)
+  return { cpuMs: cost, mib }
 }

@@ -43,12 +43,17 @@ export async function grows (t: Test, here: Cluster): Promise<void> {
   t.equal(listing.value.length, SIZE.pods)
   t.ok(listing.value.every(({ state }) => state === 'running'))
   t.comment(`a list of ${SIZE.pods} pods: ${listing.ms} ms, ${listing.cpuMs} ms of the processor, ${listing.heapMib} MiB of heap`)
+  t.ok(listing.heapMib < 64, 'a list is kept within 64 MiB')
   const watching = await costOf(async () => {
     await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', ENGINES, 'ring=changed', '--overwrite')
     await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--wait=false', '--grace-period=0', '--force')
     await eventually('each end is told', () => ends === SIZE.pods)
   })
-  t.comment(`${SIZE.pods} changes and ${SIZE.pods} ends: ${watching.ms} ms, ${Math.round(watching.cpuMs * 1000 / (3 * SIZE.pods))} us of the processor for each event, ${watching.heapMib} MiB of heap, resident ${resident()} MiB`)
+  const eventUs = Math.round(watching.cpuMs * 1000 / (3 * SIZE.pods))
+  const residentMib = resident()
+  t.comment(`${SIZE.pods} changes and ${SIZE.pods} ends: ${watching.ms} ms, ${eventUs} us of the processor for each event, ${watching.heapMib} MiB of heap, resident ${residentMib} MiB`)
+  t.ok(eventUs < 3_000, 'an event takes less than 3 ms of the processor')
+  t.ok(residentMib < 512, 'and the process of the ring stays within 512 MiB')
   t.strictSame(await runtime.list({ [LABEL_INSTANCE]: HOME }), [])
   await takesTurns(t, runtime)
 }
