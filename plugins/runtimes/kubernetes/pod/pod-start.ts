@@ -65,10 +65,11 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
       }
       if (verdict.line !== said) told(verdict.line)
       said = verdict.line
-      if (!placed && clock.monotonic() - wait.since >= wait.capacityMs) throw noCapacity(wait.capacityMs, said)
+      const leftMs = wait.since + wait.capacityMs - clock.monotonic()
+      if (!placed && leftMs <= 0) throw noCapacity(wait.capacityMs, said)
       const enough = new AbortController()
       const both = AbortSignal.any([signal, enough.signal])
-      const laterMs = verdict.forCapacity ? LOOK_FOR_ROOM_MS : LOOK_AGAIN_MS
+      const laterMs = placed ? LOOK_AGAIN_MS : Math.min(LOOK_FOR_ROOM_MS, leftMs)
       await Promise.race([next.shown(both).catch(() => {}), pause(clock, laterMs, both).catch(() => {})])
       enough.abort()
     } finally {
