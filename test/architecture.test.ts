@@ -378,6 +378,13 @@ t.test('a file has one noun', async t => {
   t.strictSame(product.map(({ path }) => path).filter(path => /\b(utils?|helpers?|common|misc)\b/.test(path)), [])
 })
 
+t.test('the name of a test says in a sentence what it shows', async t => {
+  const named = sources('test', 'plugin-template').filter(({ path }) => /\.(?:test|ring)\.ts$/.test(path)).flatMap(({ path, text }) =>
+    [...text.matchAll(/^(?:t\.)?test\((['`])((?:\\.|(?!\1)[^\\])*)\1/gm)].map(([, , name]) => ({ path, name: name! })))
+  t.ok(named.length > 1000, `${named.length} tests`)
+  t.strictSame(named.filter(({ name }) => name.split(' ').length < 5).map(({ path, name }) => `${path}: ${name}`), [], 'at least five words')
+})
+
 t.test('no comment and no README cites a document that is not in the repository', async t => {
   const all = documents()
   const numbered = new RegExp([String.raw`\bDESIGN \d`, String.raw`\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d+(?:\.\d|\)|$)`].join('|'), 'm')

@@ -99,7 +99,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A model is started while the memory of the last one is not free yet, or takes what is not there.',
     shownBy: {
       'kernel/slots/memory-release.test.ts': ['the wait ends when the driver has given the memory back, at the latest after five seconds'],
-      'kernel/slots/pressure.test.ts': ['what counts as short', 'slots go one at a time, the least recently used first, until memory has recovered'],
+      'kernel/slots/pressure.test.ts': ['a memory pool is short when it is below its floor', 'slots go one at a time, the least recently used first, until memory has recovered'],
       'wire/broken-model.test.ts': ['a model that is too large for this machine is told as such']
     },
     why: 'A start that fails for want of memory is told, and tried again by the next request; nothing is unloaded for it before the sweep of the next half minute.'
@@ -138,7 +138,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C17: {
     failure: 'A model that is not loaded is in no list, so that nobody ever asks for it.',
     shownBy: {
-      'wire/model-addressing.test.ts': ['a cold gateway with one enabled llm slot never lists nothing', 'the list of models'],
+      'wire/model-addressing.test.ts': ['a cold gateway with one enabled llm slot never lists nothing', 'the list of models follows slots, upstreams and virtual names'],
       'kernel/dispatch/resolve.test.ts': ['a cold gateway lists the virtual names of every enabled llm slot']
     }
   },
@@ -151,7 +151,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   C19: {
     failure: 'No keys for clients, no limits for each.',
-    shownBy: { 'plugins/api/settings/settings.test.ts': ['reading and changing'] },
+    shownBy: { 'plugins/api/settings/settings.test.ts': ['settings are read without secrets, and a change keeps comments'] },
     why: 'There is no authentication. The gateway listens on this host alone, guards its Host and Origin, and warns whoever opens it wider.'
   },
   C20: {
@@ -164,7 +164,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C21: {
     failure: 'Clients that speak Responses or Messages find nothing.',
     shownBy: {
-      'wire/format/responses.test.ts': ['the openai client\'s responses'],
+      'wire/format/responses.test.ts': ['the openai client gets responses, whole and streamed'],
       'wire/format/messages.test.ts': ['the Anthropic client works unmodified']
     }
   },
@@ -259,7 +259,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C33: {
     failure: 'Agents cannot manage the gateway, and web pages can.',
     shownBy: {
-      'kernel/http/http.test.ts': ['the Origin guard'],
+      'kernel/http/http.test.ts': ['the Origin guard refuses pages of origins that are not allowed'],
       'plugins/mcp/admin.test.ts': ['a failing slot is found, swapped and checked, and every step stands in the activity under the agent\'s name']
     }
   },
@@ -306,21 +306,21 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   F5: {
     failure: 'Engines are open to the network, past the gateway, and nobody said so.',
-    shownBy: { 'plugins/api/settings/settings.test.ts': ['reading and changing'] }
+    shownBy: { 'plugins/api/settings/settings.test.ts': ['settings are read without secrets, and a change keeps comments'] }
   },
   F6: {
     failure: 'Anybody on the network can use the gateway, and nobody said so.',
     shownBy: {
       'wire/connection/exposure.test.ts': ['a gateway that listens beyond this machine says that it asks nobody who they are'],
-      'plugins/api/settings/settings.test.ts': ['reading and changing']
+      'plugins/api/settings/settings.test.ts': ['settings are read without secrets, and a change keeps comments']
     },
     why: 'There is no place for authentication to hook in but a proxy in front.'
   },
   F7: {
     failure: 'Only main memory is watched while the GPU runs out of its own.',
     shownBy: {
-      'kernel/slots/pressure.test.ts': ['what counts as short', 'short memory takes the least recently used slot that nothing leans on'],
-      'kernel/hardware/memory-pools.test.ts': ['memory of recorded machines']
+      'kernel/slots/pressure.test.ts': ['a memory pool is short when it is below its floor', 'short memory takes the least recently used slot that nothing leans on'],
+      'kernel/hardware/memory-pools.test.ts': ['memory pools are read on recorded machines']
     }
   },
   F8: {

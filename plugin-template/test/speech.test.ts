@@ -8,7 +8,7 @@ import plugin, { provider } from '../src/index.js'
 const absent = spawnSync('espeak-ng', ['--version']).error !== undefined
 
 /** The real engine, as the child process of a real gateway. */
-test('a slot speaks', { skip: absent && 'espeak-ng is not installed' }, async t => {
+test('a slot answers speech requests with audio', { skip: absent && 'espeak-ng is not installed' }, async t => {
   const gateway = await createTestGateway({
     plugins: [plugin],
     files: {

@@ -47,7 +47,7 @@ function homeOf (t: Tap, more: Readonly<Record<string, string>> = {}): string {
 }
 type Tap = Pick<typeof t, 'testdir'>
 
-t.test('list and set', async t => {
+t.test('set chooses what serves a capability, and list shows it', async t => {
   const gateway = await api(t, { providers: engines, files })
   const svc = (...args: readonly string[]) => run(['capabilities', ...args, '--url', gateway.baseUrl])
   const set = await svc('set', 'embed', '--model', 'nomic', '--device', 'cpu', '--on')

@@ -53,7 +53,7 @@ t.test('the prompt may come from standard input', async t => {
   t.equal((await silent.run('chat', '--url', fake.url)).code, 2)
 })
 
-t.test('--no-stream and --json', async t => {
+t.test('--no-stream prints the whole answer, and --json prints what the API sends', async t => {
   const answer = { id: 'c', choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }] }
   const whole = await chatApi(t, answer)
   t.equal((await run(['chat', 'hi', '--no-stream', '--url', whole.url])).stdout, 'Hello\n')

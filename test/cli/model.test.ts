@@ -20,7 +20,7 @@ const row = {
 }
 const far = { id: 'gpt-x', name: 'gpt-x', type: 'chat', upstream: 'cloud', owned_by: 'cloud', installed: false }
 
-t.test('list and show', async t => {
+t.test('list prints a table within 80 columns, and show prints one model', async t => {
   const list = { models: [row, far], count: 2, filtered_aliases: 0 }
   const { url } = await api(t, { 'GET /api/models': list, 'GET /api/models/qwen3-4b': row, 'GET /api/models/org%2Fx': { ...row, id: 'org/x' } })
   const { stdout, code } = await run(['model', 'list', '--url', url])
@@ -39,7 +39,7 @@ t.test('list and show', async t => {
   t.match((await run(['model', 'list', '--url', empty])).stdout, 'svc model catalog')
 })
 
-t.test('register, scan, assign, rm', async t => {
+t.test('register, scan, assign and rm send what the command line says', async t => {
   const fake = await api(t, {
     'POST /api/models': row,
     'POST /api/models/scan': { added: ['a', 'b'], skipped: [{ path: '/m/x', reason: 'already_registered' }, { path: '/m/y', reason: 'invalid_model: broken' }], scanned_roots: ['/m'] },
@@ -91,7 +91,7 @@ t.test('pull against a real gateway and hub: lines for a log, a bar for people, 
   t.match(await run(['model', 'pull', 'other', '--cancel', '--url', url]), { code: 0, stdout: /is cancelled|was over already/ })
 })
 
-t.test('pulls that end badly', async t => {
+t.test('a pull that fails or is cancelled says why and how to resume it', async t => {
   const gateway = await pullGateway(t, { config: { max_tries: 1 } })
   const { hub, baseUrl: url } = gateway
   hub.add('org/m', { files: { 'm.gguf': ggufFile({ weights: 900_000 }) } })
@@ -142,7 +142,7 @@ t.test('a gateway that is restarted meanwhile is waited for', async t => {
   t.ok(asked >= 4)
 })
 
-t.test('progress in words', async t => {
+t.test('progress is printed as text that fits the terminal', async t => {
   const snapshot = (over: object) => pullSnapshotSchema.parse({
     id: 'x', model_id: 'qwen3-4b', state: 'running', bytes_downloaded: 1_000_000_000, bytes_total: 2_500_000_000, speed_bps: 54_000_000, eta_s: 28, ...over
   })

@@ -198,7 +198,7 @@ t.test('a demo that cannot start says why', async t => {
   t.match(stderr, /Error: the gateway did not start \(exit code 1\)\nLast lines of the gateway:\n[^]*svc\.toml/)
 })
 
-t.test('log lines for people', async t => {
+t.test('log lines are formatted for people, with fields and stack traces', async t => {
   const line = JSON.stringify({ level: 'warn', time: '2026-01-02T03:04:05.000Z', msg: 'hm\u001b', slot: 'agent', n: 1, err: { stack: 'Error: x\n  at y' } })
   t.match(readableLogLine(line, { coloured: false }), /^\d\d:04:05 warn {2}hm {2}slot=agent n=1\nError: x\n {2}at y$/)
   t.match(readableLogLine(line, { coloured: true }), '\u001b[33mwarn')

@@ -70,7 +70,7 @@ async function type (terminal: FakeProcess, answers: ReadonlyArray<readonly [str
   }
 }
 
-t.test('at the prompt', async t => {
+t.test('the questions at the prompt decide what is set up', async t => {
   const gateway = await machine(t, everyTier([['chat.primary', 'qwen3-4b']]))
   const kernel = gateway.gateway.kernel()
   await gateway.call('POST', '/api/models/small/pull', { hf_repo: 'org/small', hf_filename: 'small.gguf' })

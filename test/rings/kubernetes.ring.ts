@@ -25,7 +25,7 @@ import { cluster, type Cluster } from './support/cluster.js'
 // four minutes on two cores, and four times that where they are busy
 t.setTimeout(1_800_000)
 
-t.test('a real cluster', async t => {
+t.test('slots run, fail and recover in a real cluster', async t => {
   const here = await cluster(t)
   if (here === null) return
   await here.kubectl('delete', 'namespace', NAMESPACE, '--ignore-not-found')

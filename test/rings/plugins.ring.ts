@@ -47,7 +47,7 @@ t.test('what is no plugin for this gateway is refused and leaves things as they 
   t.match(broken, { code: 1, stderr: /npm install failed \(exit code \d+\)\n {2}npm error/ })
 })
 
-t.test('a good tarball', async t => {
+t.test('a valid tarball is installed as a plugin', async t => {
   const { plugin, pack, modules } = sandbox(t)
   t.equal((await plugin('add', await packed(pack('svc-plugin-foo')))).code, 0)
   t.ok(existsSync(join(modules, 'svc-plugin-foo/index.js')))

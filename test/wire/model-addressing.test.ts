@@ -96,7 +96,7 @@ t.test('every row of "Model addressing", through the front door', async t => {
   }
 })
 
-t.test('the list of models', async t => {
+t.test('the list of models follows slots, upstreams and virtual names', async t => {
   const gateway = await setup(t)
   const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'anything', maxRetries: 0 })
   const rows = async (query = '', headers: Record<string, string> = {}): Promise<Array<Record<string, unknown>>> =>

@@ -52,7 +52,7 @@ async function closedPort (): Promise<number> {
 const manifest = (images: Readonly<Record<string, { readonly tag: string, readonly digest?: string }>>): string =>
   JSON.stringify({ toolbox_images: images })
 
-t.test('addresses of images', t => {
+t.test('an image reference becomes a registry address, a name and a tag or digest', t => {
   const cases: ReadonlyArray<readonly [string, object]> = [
     ['ghcr.io/owner/name:v1', { base: 'https://ghcr.io', name: 'owner/name', reference: 'v1' }],
     ['docker.io/kyuz0/x', { base: 'https://registry-1.docker.io', name: 'kyuz0/x', reference: 'latest' }],
@@ -120,7 +120,7 @@ t.test('the manifest of the home counts', async t => {
 
 const real = process.env.SVC_TEST_REGISTRY ?? ''
 const required = process.env.SVC_TEST_CONTAINERS === 'required'
-t.test('a real registry', { skip: real === '' && !required ? 'SVC_TEST_REGISTRY is not set' : false }, async t => {
+t.test('a real registry is asked for tags that exist and tags that do not', { skip: real === '' && !required ? 'SVC_TEST_REGISTRY is not set' : false }, async t => {
   const { repositories } = await (await fetch(`http://${real}/v2/_catalog`)).json() as { repositories: string[] }
   const tagged = await Promise.all(repositories.map(async name => {
     const { tags } = await (await fetch(`http://${real}/v2/${name}/tags/list`)).json() as { tags: string[] | null }

@@ -51,7 +51,7 @@ t.test('all is well, then a secret lies open', async t => {
   t.match(await run(['doctor', 'perms', '--home', t.testdir({})]), { code: 1, stderr: /cannot be looked at \(ENOENT\)/ })
 })
 
-t.test('--fix needs root', { skip: isRoot ? 'this is root' : false }, async t => {
+t.test('--fix is refused for a user who is not root', { skip: isRoot ? 'this is root' : false }, async t => {
   t.match(await run(['doctor', 'perms', '--fix', '--home', home(t)]), { code: 1, stderr: /--fix needs root/ })
 })
 

@@ -90,7 +90,7 @@ t.test('doctor judges each fact it gathered, and says what to do about it', t =>
   t.end()
 })
 
-t.test('versions of Node', t => {
+t.test('versions of Node are compared number by number', t => {
   for (const [version, least, expected] of [['20.19.0', '20.19.0', true], ['20.9.9', '20.19.0', false], ['24.0.0', '20.19', true], ['18.20.1', '20', false]] as const) {
     t.equal(satisfiesLeast(version, least), expected, `${version} for ${least}`)
   }
@@ -104,7 +104,7 @@ async function listening (t: Test): Promise<{ readonly port: number, readonly se
   return { port: (server.address() as AddressInfo).port, server }
 }
 
-t.test('who holds a port', async t => {
+t.test('the process that holds a port is found', async t => {
   t.same(parseListeners([
     '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
     '   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0000000000000000 100 0 0 10 0',

@@ -45,7 +45,7 @@ t.test('elsewhere whatever changes is a line', async t => {
   t.equal(lines.length, 3, 'what stays the same is told once')
 })
 
-t.test('what cannot be', async t => {
+t.test('invalid combinations of --watch options are refused', async t => {
   t.match(await run(['ps', '--watch', '--json']), { code: 2, stderr: /cannot be used with/ })
   t.match(await run(['ps', '--watch', '--interval', '0']), { code: 2, stderr: /must be at least 0\.1/ })
 })

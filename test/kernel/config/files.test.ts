@@ -57,7 +57,7 @@ t.test('what is wrong with a file that cannot be used', async t => {
   t.notMatch(JSON.stringify(await bad('secret.toml')), /hunter2/, 'the text of the file is not shown')
 })
 
-t.test('an atomic write', async t => {
+t.test('an atomic write replaces the file or leaves the old one', async t => {
   const folder = t.testdir({ 'a.toml': 'old' })
   const path = join(folder, 'a.toml')
 
@@ -187,7 +187,7 @@ t.test('a misspelt key is answered with the one that was meant', async t => {
   for (const [word, meant] of table) t.equal(suggest(word, known), meant, word.slice(0, 20))
 })
 
-t.test('secrets in texts', async t => {
+t.test('secrets are masked in texts, also as URLs and JSON encode them', async t => {
   const clean = secretCleaner(['hunter2hunter2', 'hunter2', 'a+b/c d"e', '12345', '$.*^-'])
   t.equal(clean('x hunter2hunter2 hunter2, hunter22'), 'x *** ***, ***2')
   t.equal(clean('?key=a%2Bb%2Fc%20d%22e&k=a%2Bb%2Fc+d%22e {"k":"a+b/c d\\"e"}'), '?key=***&k=*** {"k":"***"}', 'also as URLs and JSON write them')

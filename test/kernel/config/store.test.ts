@@ -157,7 +157,7 @@ t.test('a reload tells what changed, and keeps the last good value of what broke
   t.ok(Object.isFrozen(first) && Object.isFrozen(first.svc.slots) && Object.isFrozen(first.slots.get('a')?.model))
 })
 
-t.test('creating a slot', async t => {
+t.test('creating a slot writes its file, and refuses wrong or duplicate ones', async t => {
   const { config, paths } = await openHome(t.testdir(), {})
   const created = await config.createSlot('agent', {
     name: 'agent', device: 'cpu', model: 'qwen', context_size: 4096, server: { extra_args: ['-a'] }, profile: null, provider: 'llama-server'
@@ -183,7 +183,7 @@ t.test('creating a slot', async t => {
   t.same(racing.map(result => result.status).sort(), ['fulfilled', 'rejected', 'rejected'])
 })
 
-t.test('patching a slot', async t => {
+t.test('patching a slot keeps the comments and other keys of its file', async t => {
   const text = '# my agent\ndevice = "gpu-rocm"  # AMD\nidle_timeout_s = 60\n\n# the model\n[model]\ndefault = "qwen"\n'
   const { config, paths } = await openHome(t.testdir(), { 'slots/agent.toml': text, 'slots/bad.toml': 'port = "x"', 'slots/cut.toml': 'a = "' })
   const path = join(paths.slots, 'agent.toml')

@@ -186,7 +186,7 @@ t.test('equal values leave the text alone, to the byte', async t => {
   t.equal(patchToml('a=1 #x\n\n\n', { a: 1 }, t.fail), 'a=1 #x\n\n\n')
 })
 
-t.test('lines of keys', async t => {
+t.test('the line of a key is found by its path', async t => {
   const find = lineFinder('a = 1\n[m]\n# c\nb.c = 2\n[[u]]\nx = 1\n[[u]]\nx = {\n y = 1 }\n')
   const table: readonly [string[], number | undefined][] = [
     [['a'], 1], [['m'], 2], [['m', 'b', 'c'], 4], [['m', 'zz'], 2], [['u', '0', 'x'], 6], [['u', '1', 'x', 'y'], 8], [['nope'], undefined]

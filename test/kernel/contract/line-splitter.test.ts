@@ -7,7 +7,7 @@ function split (chunks: readonly Buffer[], maxLength?: number): string[] {
   return [...chunks.flatMap(chunk => splitter.push(chunk)), ...splitter.end()]
 }
 
-t.test('lines of bytes', async t => {
+t.test('bytes are split into lines, whatever their line ends', async t => {
   const cases: readonly (readonly [string, string, readonly string[]])[] = [
     ['nothing', '', []],
     ['one line', 'a\n', ['a']],

@@ -111,7 +111,7 @@ t.test('large files cost little and nothing of them is kept', async t => {
   t.ok(finder.field!.start > 100 * 1024 * 1024)
 })
 
-t.test('boundaries of content types', async t => {
+t.test('the boundary is read from a multipart content type, and only there', async t => {
   const cases: ReadonlyArray<readonly [type: string, boundary: string | null]> = [
     ['multipart/form-data; boundary=abc', 'abc'],
     ['Multipart/Form-Data;charset=utf-8; BOUNDARY="a b;c=d"', 'a b;c=d'],

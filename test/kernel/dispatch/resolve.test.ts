@@ -227,7 +227,7 @@ function catalog (
   })
 }
 
-t.test('names in another case', async t => {
+t.test('a model is found by another spelling if only one has it', async t => {
   const given = [slot('agent', { modelId: 'Qwen3-4B' }), slot('twin', { modelId: 'Same-Model' }), slot('other', { modelId: 'same-model' })]
   const names = catalog(given, [], [modelOf({}, 'On-Disk')])
   const asked = (name: string): string => words(names.resolve(name, 'chat'))
@@ -240,7 +240,7 @@ t.test('names in another case', async t => {
   t.equal(asked('nobody'), 'not found')
 })
 
-t.test('the list of models', async t => {
+t.test('the list of models has each id once, with what clients look for', async t => {
   t.test('live slots, then upstream models, then virtual names; the first of an id wins', async t => {
     const rows = catalog([
       slot('agent', { state: 'idle' }), slot('coder', { state: 'warming' }), slot('embed', { type: 'embedding', state: 'ready' }), slot('off', { enabled: false, state: 'ready' }),

@@ -115,7 +115,7 @@ t.test('meters count and change nothing', async t => {
   }
 })
 
-t.test('errors inside a stream', async t => {
+t.test('an error inside a stream is one event in the shape of the API', async t => {
   t.equal(errorEvent(failed, 'r').toString(), `data: ${JSON.stringify({ error: { code: 'dispatch.upstream_failed', message: 'broke off', type: 'server_error', param: null, details: {}, request_id: 'r' } })}\n\n`)
   t.equal(eventOfUpstreamError(400, Buffer.from('{\n "error": {"message": "a\\nb"}}'), 'r').toString(), 'data: {"error":{"message":"a\\nb"}}\n\n', 'their shape, on one line')
   for (const body of ['<html>', '', '42', '{"half":']) {
@@ -131,7 +131,7 @@ function client (reads = true, hasSocket = true): Client {
   return it
 }
 
-t.test('one client\'s answer', async t => {
+t.test('a failure reaches a client in the form that its answer still allows', async t => {
   t.test('a plain answer, and what comes after its end is nothing', async t => {
     const { res, sink } = client()
     sink.head(201, JSON_HEAD)

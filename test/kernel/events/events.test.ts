@@ -128,7 +128,7 @@ t.test('a subscription misses no event and repeats none', async t => {
   })
 })
 
-t.test('globs of types', async t => {
+t.test('a glob matches event types as its regular expression would, quickly', async t => {
   const table: readonly (readonly [string, string, boolean])[] = [
     ['slot.*', 'slot.state', true], ['slot.*', 'slots.state', false], ['*', '', true], ['', '', true], ['', 'a', false], ['*.state', 'slot.x.state', true],
     ['slot.?tate', 'slot.state', true], ['a*b*c', 'aXbYbZc', true], ['a*b*c', 'aXbY', false], ['slot.state', 'slot.state', true], ['**', 'x', true]
@@ -161,7 +161,7 @@ t.test('values of secret keys are left out of events', async t => {
     !/"token":(?!"\*\*\*")/.test(JSON.stringify(redact(value)))))
 })
 
-t.test('lines of a log', async t => {
+t.test('secrets are masked in log lines, and ordinary text stays', async t => {
   const secrets: ReadonlyArray<readonly [string, string]> = [
     ['Authorization: Bearer abc.def', 'Authorization: ***REDACTED***'],
     ['{"authorization":"Basic Zm9v"}', '{"authorization":"***REDACTED***"}'],
@@ -179,7 +179,7 @@ t.test('lines of a log', async t => {
   for (const [line, wanted] of secrets) t.equal(redactLine(line), wanted)
 })
 
-t.test('the activity log', async t => {
+t.test('activity rows are bounded, hold no secrets, and old ones are pruned', async t => {
   const setup = () => {
     const rows: Omit<ActivityRow, 'id'>[] = []
     const pruned: [string, number][] = []
@@ -339,7 +339,7 @@ t.test('the activity log', async t => {
   })
 })
 
-t.test('events become rows', async t => {
+t.test('an event becomes an activity row unless it is progress', async t => {
   const event = (type: string): GatewayEvent => ({ id: 1, ts: 't', type, severity: 'warn', source: 'slot:agent', message: 'm', data: { to: 'ready' } })
   t.same(rowOfEvent(event('slot.state')), {
     kind: 'event', category: 'slot', action: 'slot.state', target: 'slot:agent', actor: 'system', severity: 'warn', message: 'm', after: { to: 'ready' }

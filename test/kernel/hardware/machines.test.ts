@@ -292,7 +292,7 @@ function fakeSmi (t: Test, body: string): string {
   return folder
 }
 
-t.test('the tool of NVIDIA', async t => {
+t.test('nvidia-smi is asked for gauges, and may fail or hang', async t => {
   const clock = createSystemClock()
   const never = new AbortController().signal
   const PATH = (folder: string) => ({ PATH: `${folder}:/usr/bin:/bin` })

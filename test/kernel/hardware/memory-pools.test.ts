@@ -51,7 +51,7 @@ const machines: Readonly<Record<string, { tree: Record<string, string>, pools: s
   'another system': { tree: { 'etc/hosts': '' }, pools: [] }
 }
 
-t.test('memory of recorded machines', async t => {
+t.test('memory pools are read on recorded machines', async t => {
   for (const [name, { tree, pools }] of Object.entries(machines)) {
     const folders: Record<string, unknown> = {}
     for (const [path, content] of Object.entries(tree)) {

@@ -21,7 +21,7 @@ const node = (name: string, requires: readonly string[] = [], provides: readonly
   provides })
 const none = new Set<string>()
 
-t.test('order of plugins', async t => {
+t.test('plugins are ordered by what they require, and cycles are reported', async t => {
   const plain = (nodes: readonly Node[], core = none) => {
     const { order, missing, cycles, skipped, duplicates } = orderPlugins(nodes, core)
     return { order: order.join(' '), missing: [...missing], cycles: [...cycles], skipped: [...skipped], duplicates: [...duplicates] }
@@ -86,7 +86,7 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
 
 const codes = (domain: string, name: string): Pick<Claim, 'errors'> => ({ errors: [defineErrors(domain, { [name]: { status: 400, when: 'x' } })] })
 
-t.test('conflicts between plugins', async t => {
+t.test('two plugins cannot claim the same route, tool, provider or code', async t => {
   const cases: Array<[string, Claim[], Record<string, RegExp>]> = [
     ['none', [claim('a', [route('GET', '/x')]), claim('b', [route('POST', '/x'), route('GET', '/x/y')])], {}],
     ['the same route', [claim('a', [route('GET', '/x')]), claim('b', [route('GET', '/x')])], { b: /GET \/x belongs to plugin 'a'/ }],
@@ -133,7 +133,7 @@ t.test('the shape of what was imported', async t => {
   t.match(checkPluginShape({ default: good }, 'good', { apiVersion: 1, kind: 'provider' }), { code: 'plugin.manifest_invalid' })
 })
 
-t.test('templates of a descriptor', async t => {
+t.test('the placeholders of a descriptor are filled in at each launch', async t => {
   const input = { ...launchOf({ model: modelOf({}, 'vendor/m'), port: 8085, mmprojPath: null }), argv: ['--own', '{port}'] }
   const cases: Array<[string, readonly string[], readonly string[]]> = [
     ['values', ['--model', '{model_path}', '--port={port}', '{host}:{port}', '{model_name}', '{context_size}', '{workers}', '{state_dir}'],
@@ -212,7 +212,7 @@ function candidate (name: string, origin = 'inline'): Candidate {
   }
 }
 
-t.test('what a reload changes', async t => {
+t.test('a reload changes only plugins that are new, changed or gone', async t => {
   type Wish = Parameters<typeof planReload>[1]
   const plan = (records: PluginRecord[], wanted: Candidate[], more: Partial<Wish> = {}) =>
     planReload(records, {

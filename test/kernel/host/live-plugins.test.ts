@@ -220,7 +220,7 @@ t.test('the plugins that use a service get the new one, or both stay as they are
   ])
 })
 
-t.test('dependencies are fresh, too', async t => {
+t.test('a changed dependency of a plugin is loaded on reload', async t => {
   const it = await home(t, [])
   const dep = (text: string): void => it.write('some-words', { 'index.js': word(text) }, { svc: undefined, version: text === 'one' ? '1.0.0' : '2.0.0' })
   dep('one')

@@ -9,7 +9,7 @@ import { requestIdOf } from '../../../kernel/http/server/request-id.js'
 import { createTestGateway, FakeEngineRuntime, settle, type TestGateway } from '../../../kernel/testing/index.js'
 import builtins from '../../../plugins/index.js'
 
-t.test('the Host guard', async t => {
+t.test('the Host guard refuses names that are not the gateway\'s', async t => {
   const guards = createGuards({ allowedHosts: ['Gateway.LAN'], allowedOrigins: [], ownNames: ['box', 'box.local'] })
   const cases: Array<[string | undefined, boolean]> = [
     ['localhost', true], ['LOCALHOST:8080', true], ['a.localhost', true], ['127.0.0.1', true], ['127.0.0.1:8080', true], ['192.168.0.7:80', true], ['[::1]', true],
@@ -28,7 +28,7 @@ t.test('the Host guard', async t => {
   }
 })
 
-t.test('the Origin guard', async t => {
+t.test('the Origin guard refuses pages of origins that are not allowed', async t => {
   const guards = createGuards({ allowedHosts: [], allowedOrigins: ['https://App.example/'], ownNames: [] })
   const cases: Array<[string | undefined, string | undefined, object]> = [
     [undefined, 'localhost', { allow: null }], ['http://localhost:8080', 'localhost:8080', { allow: null }], ['HTTP://LOCALHOST:8080', 'localhost:8080', { allow: null }],
@@ -51,7 +51,7 @@ t.test('the Origin guard', async t => {
   t.match(limited.origin({ origin: 'https://chat.example', site: undefined, path: '/api/slots', host: 'x' }), { refusal: { message: /beyond \/v1/ } })
 })
 
-t.test('request ids, actors, methods', async t => {
+t.test('request ids and actors are checked, and the methods of a path are known', async t => {
   for (const id of ['abc', 'A-1_2.3:4', 'x'.repeat(128)]) t.equal(requestIdOf({ headers: { 'x-request-id': id } }), id)
   const made = ['a b', '', 'x'.repeat(129), 'a\tb', 'ä', '<script>'].map(id => requestIdOf({ headers: { 'x-request-id': id } }))
   for (const id of made) t.match(id, /^[A-Za-z0-9._:-]{8,128}$/)
@@ -175,7 +175,7 @@ async function gatewayWith (t: Test, ...routes: AnyRoute[]): Promise<TestGateway
 
 interface Seen { body: unknown, params: unknown, query: unknown }
 
-t.test('routes as data', async t => {
+t.test('a route that is declared as data parses its body, parameters and query', async t => {
   const seen: Seen[] = []
   const echo = (method: HttpMethod, url: string, more: object): AnyRoute => defineRoute({
     method,

@@ -9,7 +9,7 @@ import { FakeClock } from '../../../kernel/testing/index.js'
 import { bigramGguf } from '../../../plugins/services/demo/bigram-gguf.js'
 import { ggufFile, number, text } from './gguf-file.js'
 
-t.test('what a header tells', async t => {
+t.test('the header of a GGUF file yields the facts of a model', async t => {
   const files = createModelFiles(new FakeClock(), () => shippedProviders.modelNames)
   t.teardown(() => files.close())
   const folder = t.testdir()

@@ -52,7 +52,7 @@ t.test('a bad row of the registry is left out and told, and the others stay', as
   ])
 })
 
-t.test('the list form', async t => {
+t.test('a registry in list form is read, and rewritten as tables', async t => {
   const { registry, read } = await open(t.testdir(), '# mine\n[[models]]\nid = "b"\npath = "/b"\n[[models]]\npath = "/c"\n[[models]]\nid = "b"\npath = "/d"\n')
   t.match(registry.list(), [{ id: 'b', path: '/b' }])
   await registry.put('a/x', { path: '/a' })
@@ -89,7 +89,7 @@ t.test('writing the registry keeps the comments and the order of its user', asyn
   t.equal(registry.list().length, 2)
 })
 
-t.test('many writers lose nothing', async t => {
+t.test('thirty models registered at once are all kept', async t => {
   const { registry } = await open(t.testdir(), null)
   await Promise.all(Array.from({ length: 30 }, (_, i) => registry.put(`m/${i}`, { path: `/m/${i}` })))
   t.equal(registry.list().length, 30)
@@ -140,7 +140,7 @@ t.test('what another process writes is seen, at most a second later', async t =>
   t.equal(changes, 2)
 })
 
-t.test('a write that fails', async t => {
+t.test('a write that fails leaves the registry as it was', async t => {
   const ops = { ...fs, rename: async () => { throw Object.assign(new Error('full'), { code: 'ENOSPC' }) } }
   const { registry, read, paths } = await open(t.testdir(), text, { ops })
   await t.rejects(registry.put('x', { path: '/x' }), { code: 'config.write_failed', details: { path: 'registry/registry.toml', reason: 'ENOSPC' } })

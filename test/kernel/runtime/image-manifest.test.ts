@@ -7,7 +7,7 @@ import { parseImageRef, pinOf, usableReference } from '../../../kernel/runtime/i
 const D = `sha256:${'1a'.repeat(32)}`
 const E = `sha256:${'2b'.repeat(32)}`
 
-t.test('references taken apart', async t => {
+t.test('an image reference is split into repository, tag and digest', async t => {
   const cases: readonly (readonly [string, string, string | null, string | null])[] = [
     ['name', 'name', null, null],
     ['name:tag', 'name', 'tag', null],

@@ -53,7 +53,7 @@ t.test('a layer that is fetched again, a total that is not known', async t => {
   ]).at(-1), { totalLayers: 2, currentBytes: 8, totalBytes: 97 })
 })
 
-t.test('lines of other shapes', async t => {
+t.test('progress lines of unknown shape are ignored, and errors are found', async t => {
   t.same(tally('docker', [{}, { status: 5 }, { id: 'x' }, { status: '', id: 'x' }, { error: 'boom' }]), [])
   for (const [line, problem] of [
     [{ error: 'boom' }, 'boom'], [{ errorDetail: { message: 'boom' }, error: 'other' }, 'boom'], [{ errorDetail: {}, error: 'other' }, 'other'],

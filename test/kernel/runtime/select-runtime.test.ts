@@ -63,7 +63,7 @@ t.test('DOCKER_HOST, whatever engine it is', async t => {
   }
 })
 
-t.test('an engine over TCP', async t => {
+t.test('a container engine is reached over TCP', async t => {
   const { host } = await fake(t)
   // the fake's socket behind a port
   const relay = createServer(client => {
@@ -122,7 +122,7 @@ t.test('processes when asked for, without a look at any socket', async t => {
   t.same(daemon.requests, [])
 })
 
-t.test('processes when nothing answers', async t => {
+t.test('engines run as processes if no container engine answers', async t => {
   const { info } = await select(t, { driver: 'auto', env: { DOCKER_HOST: 'unix:///nowhere/at/all.sock' } })
   t.match(info.reason, /DOCKER_HOST does not exist/)
   if (info.driver === 'process') t.match(info.reason, /^no container engine answers, so engines run as child processes: /)

@@ -31,7 +31,7 @@ function tenant (name: string, quietS: number, config: SlotConfigInput = {}, cor
   }
 }
 
-t.test('what counts as short', async t => {
+t.test('a memory pool is short when it is below its floor', async t => {
   const cases: Array<[name: string, pools: MemoryPool[], floorMb: number, short: string[]]> = [
     ['enough', [ram(9_000)], 8_192, []],
     ['just enough', [ram(8_192)], 8_192, []],

@@ -132,7 +132,7 @@ t.test('old activity rows go with what they changed, oldest first', async t => {
   t.equal(table.lastId(), 12)
 })
 
-t.test('filters of activity rows', async t => {
+t.test('activity rows are filtered by field, text and glob', async t => {
   const db = await openDatabase({ path: join(t.testdir(), 'svc.db') })
   t.teardown(() => { db.close() })
   const table = createActivityTable(db)
@@ -175,7 +175,7 @@ t.test('rows of the first form of the table come along', async t => {
   t.match(createActivityTable(db).list({}), [{ id: 2, before: null, after: null }, { id: 1, before: null, after: { port: 1 } }])
 })
 
-t.test('the system clock', async t => {
+t.test('a timer of the system clock fires neither early nor once cancelled', async t => {
   const clock = createSystemClock()
   t.ok(Math.abs(clock.now() - Date.now()) < 1000)
   t.ok(clock.monotonic() <= clock.monotonic())

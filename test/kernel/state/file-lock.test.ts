@@ -45,7 +45,7 @@ t.test('a lock keeps others out, and names the one who has it', async t => {
   t.match(readFileSync(path, 'utf8'), 'someone else', 'a lock that was taken away is not touched')
 })
 
-t.test('work under a lock', async t => {
+t.test('only one holder works under a lock at a time', async t => {
   const folder = t.testdir()
   const withLock = createWithLock()
   const path = join(folder, 'a.lock')
@@ -63,7 +63,7 @@ t.test('work under a lock', async t => {
   t.same(readdirSync(folder), [])
 })
 
-t.test('four processes lose nothing', async t => {
+t.test('four processes that count under a lock lose nothing', async t => {
   const folder = t.testdir({ counter: '0' })
   const children = Array.from({ length: 4 }, () => start(t, 'count', join(folder, 'a.lock'), join(folder, 'counter'), '50'))
   const codes = await Promise.all(children.map(async child => (await once(child, 'exit'))[0] as number))
@@ -147,7 +147,7 @@ t.test('a process that exits lets go of its locks', async t => {
   t.same(readdirSync(folder), [])
 })
 
-t.test('one gateway per home', async t => {
+t.test('only one gateway runs on a home', async t => {
   const paths = resolvePaths({}, { home: t.testdir() })
   const lock = await acquireHomeLock(paths, 'starting')
   await lock.update('http://127.0.0.1:8080')

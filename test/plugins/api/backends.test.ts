@@ -30,7 +30,7 @@ t.test('what there is and what runs there', async t => {
   t.match(await gateway.call('GET', '/api/backends/gpu-cuda'), { status: 404, json: { error: { code: 'backend.not_found', message: /npu, gpu-vulkan/ } } })
 })
 
-t.test('memory of GPUs', async t => {
+t.test('the memory of a GPU is read from the driver, null if unknown', async t => {
   const sys = t.testdir({ class: { drm: { renderD128: { device: { mem_info_vram_used: '1073741824\n', mem_info_gtt_used: '2147483648\n' } } } } })
   const gpu = { vendor: 'amd', vram_mb: 4096, drm_path: '/dev/dri/renderD128', vulkan_capable: true }
   const own = hardwareSchema.parse({ gpus: [gpu] })

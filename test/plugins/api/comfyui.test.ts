@@ -222,7 +222,7 @@ t.test('audit rows tell how a switch ended', async t => {
   t.match(row, { before: { mode: 'inference', pinned: false }, after: { mode: 'generation', pinned: true }, actor: 'dashboard' })
 })
 
-t.test('a switch under way', async t => {
+t.test('a second switchover is refused while one is under way', async t => {
   const gateway = await comfy(t)
   t.equal((await gateway.chat()).status, 200)
   const started = gateway.slots.ensureReady('img', AbortSignal.timeout(120_000))
@@ -375,7 +375,7 @@ t.test('the rule of the engine\'s state', async t => {
   })
 })
 
-t.test('gauges of the GPU', async t => {
+t.test('the gauges of the GPU are read from the driver, null if unknown', async t => {
   const sys = t.testdir({
     class: { drm: { renderD128: { device: {
       mem_info_gtt_used: `${50 * 1024 ** 3}\n`, mem_info_gtt_total: `${80 * 1024 ** 3}\n`, gpu_busy_percent: '97\n',

@@ -9,7 +9,7 @@ import { api, apiPlugins, openStream, until } from './support.js'
 
 const failing = definePlugin({ name: 'unlucky', kind: 'service', apiVersion: 1, register: () => { throw new Error('out of luck') } })
 
-t.test('status and health', async t => {
+t.test('status and health describe slots, upstreams and plugins without secrets', async t => {
   const gateway = await api(t, {
     files: { 'etc/svc/upstreams.toml': '[[upstream]]\nname = "cloud"\nurl = "http://user:pass@127.0.0.1:9/v1"\nenabled = false\n' }
   })

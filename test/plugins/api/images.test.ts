@@ -47,7 +47,7 @@ t.test('an image is there for good, as far as caches are concerned', async t => 
   t.strictSame([head.status, head.headers.get('content-length'), await head.text()], [200, '11', ''])
 })
 
-t.test('what is not there', async t => {
+t.test('an image that is not in the cache is a 404, whatever its name', async t => {
   const home = t.testdir({ var: { lib: { svc: { 'secret.png': 'secret', 'images': { cache: {} } } } } })
   const gateway = await cached(t, home)
   const folder = join(home, 'var/lib/svc/images/cache')

@@ -162,7 +162,7 @@ t.test('folders that cannot be the store', async t => {
   jobs.update(job.id, { state: 'cancelled' })
 })
 
-t.test('the environment decides', async t => {
+t.test('the environment variable overrides the configured model store', async t => {
   const { createTestGateway } = await import('../../../kernel/testing/index.js')
   const { apiPlugins } = await import('./support.js')
   const folder = t.testdir({ env: {}, other: {} })
@@ -192,7 +192,7 @@ t.test('a copied model stands under both names until the source is removed', asy
   t.match(await planMigration(join(folder, 'never'), target), { files_count: 0 })
 })
 
-t.test('across file systems', async t => {
+t.test('models are copied when the new store is on another file system', async t => {
   const other = '/dev/shm'
   if (!existsSync(other) || statSync(other).dev === statSync(t.testdir()).dev) {
     t.pass('there is no second file system here')

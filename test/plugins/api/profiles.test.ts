@@ -44,7 +44,7 @@ t.test('create, change, delete; comments stay', async t => {
   })
 })
 
-t.test('what is refused', async t => {
+t.test('invalid, duplicate and built-in profiles are refused with their code', async t => {
   const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN } })
   const cases: ReadonlyArray<readonly [readonly [string, string, unknown?], number, string, RegExp?]> = [
     [['POST', '/api/profiles', { name: 'mine', image: 'x' }], 409, 'profiles.exists'],
@@ -67,7 +67,7 @@ t.test('what is refused', async t => {
   t.equal(await gateway.file('etc/svc/profiles.toml'), OWN)
 })
 
-t.test('profiles that slots use', async t => {
+t.test('a profile that slots use is neither deleted nor changed to misfit them', async t => {
   const gateway = await api(t, {
     files: {
       'etc/svc/profiles.toml': OWN,

@@ -34,7 +34,7 @@ t.test('a reading of the machine is good for a while', async t => {
   t.equal((await gateway.call('GET', '/api/stats/hardware')).json.sampled_at, json.sampled_at, 'a reading is good for a while')
 })
 
-t.test('machines that tell less', async t => {
+t.test('gauges that a machine does not have are null', async t => {
   for (const [{ tree }, wanted] of [
     [intelIgpu, { gpu_power_w: null, gpu_temp_c: null, gpu_sclk_mhz: 0, cpu_temp_c: 43 }],
     [kvm, { gpu_power_w: null, gpu_temp_c: null, gpu_sclk_mhz: null, cpu_temp_c: null }]
@@ -55,7 +55,7 @@ t.test('a machine that tells nothing', async t => {
   t.equal((await gateway.call('GET', '/api/hardware')).status, 200)
 })
 
-t.test('slots, upstreams and clients', async t => {
+t.test('requests are counted by slot, upstream and client', async t => {
   const remote = await fakeUpstream(t, ['gpt-9'])
   const gateway = await api(t, {
     group: [...apiPlugins, text],
@@ -96,7 +96,7 @@ t.test('slots, upstreams and clients', async t => {
   }
 })
 
-t.test('a guest of Proxmox', async t => {
+t.test('a guest of Proxmox is recognised by platform and kernel', async t => {
   const host = (more: object) => virtualizationHost(hardwareSchema.parse(more))
   t.match(host({ platform: 'proxmox-kvm' }), { detected: true, detection: 'detected' })
   t.match(host({ kernel: '6.14.11-4-pve', platform: 'lxc' }), { detected: true, detection: 'detected' })

@@ -25,7 +25,7 @@ t.test('a gateway that listens beyond this machine says that it asks nobody who 
 
 const page = 'https://page.example'
 
-t.test('at the front door', async t => {
+t.test('foreign hosts and origins are refused at the socket, with a reason', async t => {
   const warnings: Array<{ fields: Record<string, unknown>, message: string }> = []
   const none = (): void => {}
   const log = {

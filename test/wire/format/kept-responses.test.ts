@@ -206,7 +206,7 @@ t.test('an engine that speaks the API', async t => {
   })
 })
 
-t.test('responses in the background', async t => {
+t.test('a background response is polled, cancelled and deleted while its engine works', async t => {
   const { gateway, says, client } = await chatGateway(t)
   const engine = gateway.runtime.engine('agent')
   const order = { model: 'agent', input: 'hi', background: true }
@@ -277,7 +277,7 @@ function successive (t: Test, said: Said): (svc?: string) => Promise<WireGateway
   }
 }
 
-t.test('over a restart', async t => {
+t.test('kept responses survive a restart, and running ones fail', async t => {
   const next = successive(t, saying('Hello.'))
   const first = await next()
   const client = clientOf(first)

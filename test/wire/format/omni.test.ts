@@ -262,7 +262,7 @@ t.test('eight rounds and no more', async t => {
   }
 })
 
-t.test('the client\'s own tools', async t => {
+t.test('calls of the client\'s own tools go to the client', async t => {
   const it = await rig(t, ['embed', 'rerank'])
   const weather = { type: 'function' as const, function: { name: 'weather', parameters: { type: 'object', properties: {} } } }
   const own = { type: 'function' as const, function: { name: 'embed_text', parameters: { type: 'object', properties: {} } } }
@@ -341,7 +341,7 @@ t.test('a stream with tool calls is one answer of all rounds', async t => {
   })
 })
 
-t.test('answers in one piece', async t => {
+t.test('an answer without streaming carries what the tools made', async t => {
   const it = await rig(t, ['embed', 'tts'])
   it.says([{ content: 'plain' }])
   const untouched = await it.gateway.fetch('/v1/chat/completions', { method: 'POST', body: JSON.stringify(ask) })

@@ -71,7 +71,7 @@ function failure (work: Promise<unknown>): Promise<unknown> {
   return work.then(() => null, (error: unknown) => error)
 }
 
-t.test('the openai client\'s responses', async t => {
+t.test('the openai client gets responses, whole and streamed', async t => {
   const { gateway, client } = await setup(t)
   const engine = gateway.runtime.engine('agent')
 

@@ -74,7 +74,7 @@ t.test('a body of 64 MB reaches the engine', async t => {
   t.equal((await gateway.chat({})).status, 200)
 })
 
-t.test('paths and methods', async t => {
+t.test('unknown paths are a 404 and other methods a 405', async t => {
   const gateway = await wireGateway(t)
   const cases: Array<[string, string, number, string, string | null]> = [
     ['GET', '/v1/nothing', 404, 'system.http_404', null],

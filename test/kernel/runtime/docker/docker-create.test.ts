@@ -13,7 +13,7 @@ function spec (form: Partial<ContainerForm> = {}): ContainerSpec {
   return { ...tiny, form: { ...tiny.form, ...form } }
 }
 
-t.test('the least that works', async t => {
+t.test('a minimal spec becomes a container with safe defaults', async t => {
   const body = createBody(spec(), docker)
   t.match(body, {
     Image: 'repo/name:tag',

@@ -31,7 +31,7 @@ t.test('a running and an ended container', async t => {
     { state: 'created', exitCode: null, startedAt: null, labels: {} })
 })
 
-t.test('states of both engines', async t => {
+t.test('the states of Docker and Podman map to created, running or exited', async t => {
   for (const [status, state] of [
     ['created', 'created'], ['configured', 'created'], ['initialized', 'created'], ['running', 'running'], ['paused', 'running'],
     ['restarting', 'running'], ['stopping', 'running'], ['exited', 'exited'], ['stopped', 'exited'], ['dead', 'exited'], ['removing', 'exited']

@@ -53,7 +53,7 @@ t.test('a container with a terminal sends bare text', async t => {
   for (const cuts of [[], [1, 1, 1], [9]]) t.same(demultiplex(text, cuts), ['plain line', 'and another', 'rest'])
 })
 
-t.test('objects, one a line', async t => {
+t.test('JSON objects are read one per line, wherever the chunks are cut', async t => {
   const read = async (chunks: readonly (string | Buffer)[]): Promise<unknown[]> => {
     const all: unknown[] = []
     for await (const value of jsonLines(Readable.from(chunks))) all.push(value)

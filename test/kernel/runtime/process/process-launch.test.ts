@@ -67,7 +67,7 @@ t.test('what cannot be run says why', async t => {
   await t.rejects(runtime.create(image, quiet), { code: 'runtime.failed', message: /needs a container.*\[runtime\] driver/ })
 })
 
-t.test('the working folder', async t => {
+t.test('an engine runs in its working folder', async t => {
   const folder = t.testdir({ 'hello.txt': 'hello' })
   const runtime = await open(t, {}, folder)
   const id = await runtime.create(await spec({ workingDir: folder, args: ['-p', 'require("fs").readFileSync("hello.txt", "utf8")'] }), quiet)

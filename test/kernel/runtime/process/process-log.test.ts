@@ -26,7 +26,7 @@ async function readAll (log: EngineLog, position: LogPosition): Promise<{ text: 
 
 const numbered = (from: number, to: number): string => Array.from({ length: to - from }, (_, i) => `line ${from + i}\n`).join('')
 
-t.test('nothing written yet', async t => {
+t.test('a log that nothing was written to is empty', async t => {
   const log = new EngineLog(join(t.testdir(), 'output.log'), MAX)
   t.same(await log.tail(5, true), { lines: [], position: { generation: 0, offset: 0 } })
   await log.bound()

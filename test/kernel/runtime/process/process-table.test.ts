@@ -8,7 +8,7 @@ import { parseStat } from '../../../../kernel/runtime/process/process-table-proc
 import { parsePsRow, psTable } from '../../../../kernel/runtime/process/process-table-ps.js'
 import { eventually, uniqueName } from '../support.js'
 
-t.test('a line of /proc/<pid>/stat', async t => {
+t.test('a line of /proc/<pid>/stat yields the process, unless it is dead', async t => {
   const rest = '1 812 812 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000'
   const cases: readonly (readonly [string, string, ProcessEntry | null])[] = [
     ['plain', `812 (node) S ${rest}`, { pid: 812, group: 812, startId: 'boot:98765' }],
@@ -21,7 +21,7 @@ t.test('a line of /proc/<pid>/stat', async t => {
   for (const [title, text, entry] of cases) t.same(parseStat(text, 'boot'), entry, title)
 })
 
-t.test('a row of ps', async t => {
+t.test('a row of ps yields the process, unless it is dead', async t => {
   const cases: readonly (readonly [string, ProcessEntry | null])[] = [
     ['  812   800 Ss   Mon Nov  3 03:58:12 2025', { pid: 812, group: 800, startId: 'Mon Nov 3 03:58:12 2025' }],
     ['  812   800 Z+   Mon Nov 21 03:58:12 2025', null],
@@ -52,7 +52,7 @@ for (const [name, table] of [['the table of this system', createProcessTable(pro
   })
 }
 
-t.test('who holds a file', async t => {
+t.test('the process that has a file open is found', async t => {
   const table = createProcessTable(process.platform)
   const file = join(t.testdir({ 'output.log': '' }), 'output.log')
   const handle = await open(file)

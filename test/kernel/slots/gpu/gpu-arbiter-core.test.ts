@@ -73,7 +73,7 @@ t.test('the arbiter decides each case of its table', async t => {
   }
 })
 
-t.test('who may start', async t => {
+t.test('the phase of the GPU decides which side may start', async t => {
   const answers = Object.fromEntries(gpuPhases.map(phase => [phase, [modeOf(at(phase)), mayStart(at(phase), 'llm'), mayStart(at(phase), 'img')]]))
   t.strictSame(answers, {
     llm: ['llm', 'yes', 'no'],

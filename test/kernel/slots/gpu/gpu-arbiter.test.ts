@@ -435,7 +435,7 @@ t.test('the idle time counts from the last image over a restart, also after a ki
   t.equal(second.arbiter.status().mode, 'llm')
 })
 
-t.test('the state file', async t => {
+t.test('a damaged state file means LLM mode, and the newest write stays', async t => {
   const lines: string[] = []
   const log = (_data: unknown, line?: string): void => { lines.push(line ?? '') }
   const home = t.testdir({ 'bad.json': '{"mode":"both"}', 'old.json': '{"mode":"img","other":1}' })

@@ -28,7 +28,7 @@ t.test('who shares a GPU with an image slot', async t => {
   t.strictSame(names([place('one', 'gpu-rocm', image), place('two', 'gpu-rocm', { ...image, default: true })]), { img: ['two', 'one'], llm: [] }, 'the default first')
 })
 
-t.test('sides and times', async t => {
+t.test('slots belong to a side of the GPU, and the longest idle time counts', async t => {
   const groups = gpuGroups([
     place('img', 'gpu-rocm', image), place('more', 'gpu-rocm', { ...image, image: { idle_restore_minutes: 90 } }),
     place('off', 'gpu-rocm', { ...image, enabled: false, image: { idle_restore_minutes: 0 } }), place('chat', 'gpu-rocm'), place('small', 'cpu')

@@ -90,7 +90,7 @@ function unitsOf (segments: ArgvSegments): Array<{ key: string | null, text: str
   })
 }
 
-t.test('properties of the merge', async t => {
+t.test('the last value of a flag wins, and merging again changes nothing', async t => {
   fc.assert(fc.property(segmentsArb, segments => {
     const { argv, provenance, removed } = mergeArgv(segments, grammar)
     const units = unitsOf(segments)
@@ -107,7 +107,7 @@ t.test('properties of the merge', async t => {
   t.pass('3000 command lines')
 })
 
-t.test('multi-token prediction: who decides', async t => {
+t.test('multi-token prediction is decided by slot, then profile and model', async t => {
   const cases: Array<[slot: boolean | null, profile: boolean | null, eligible: boolean, effective: boolean]> = [
     [true, false, false, true], [true, null, false, true], [false, true, true, false],
     [null, true, true, true], [null, true, false, false], [null, false, true, false], [null, null, true, false]
@@ -118,7 +118,7 @@ t.test('multi-token prediction: who decides', async t => {
   }
 })
 
-t.test('multi-token prediction: the bundle', async t => {
+t.test('multi-token prediction adds its flags for the device of the backend', async t => {
   const deviceOf = (flags: readonly string[]): string => flags[flags.indexOf('--spec-draft-device') + 1]!
   t.equal(deviceOf(mtpFlags('rocm')), 'ROCm0')
   t.equal(deviceOf(mtpFlags('vulkan')), 'Vulkan0')

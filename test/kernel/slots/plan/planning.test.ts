@@ -163,7 +163,7 @@ function planOf (input: Partial<PlanInput> = {}): LaunchPlan {
   })
 }
 
-t.test('a launch plan', async t => {
+t.test('a launch plan merges flags and environment, and equal launches have equal hashes', async t => {
   t.test('merges provider, profile and extra_args; MTP lies below the profile\'s own flags', async t => {
     const launch = launchOf({
       profile: profileOf({ flags: '--threads 4 --spec-draft-n-max 9', backend: 'vulkan' }), slot: slotOf({ server: { extra_args: '--threads 8 --name "two words"' } })

@@ -30,7 +30,7 @@ t.test('what there is and what could be', async t => {
   t.match(row('voice', 'tts', 'kokoro').backends, [{ id: 'cpu', provider: 'tts-cpu' }])
 })
 
-t.test('on, moved, off', async t => {
+t.test('a capability is switched on, moved to another model, and switched off', async t => {
   const gateway = await start(t)
   const on = await select(gateway, 'embed/embed', { model: 'nomic', enabled: true, backend: 'cpu' })
   t.equal(on.status, 200)
@@ -125,7 +125,7 @@ t.test('an engine that does not follow: the selection is kept', async t => {
   t.match(gateway.audit().find(row => row.category === 'capability'), { outcome: 'error' })
 })
 
-t.test('the NPU trio', async t => {
+t.test('the NPU anchor serves speech and embeddings beside its chat model', async t => {
   const gateway = await start(t, { 'etc/svc/slots/npu.toml': ANCHOR })
   const on = await select(gateway, 'voice/stt', { device: 'npu', enabled: true })
   t.match(on.json.selection, { device: 'npu', provider: 'npu-rt', model: 'npu-whisper', pending_reload: true })

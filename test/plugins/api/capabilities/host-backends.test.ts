@@ -16,7 +16,7 @@ const gpu = (vendor: string, compute: boolean, vulkan: boolean): object =>
   ({ vendor, index: 0, name: vendor, compute_capable: compute, vulkan_capable: vulkan })
 const npu = { present: true, vendor: 'amd', name: 'NPU' }
 
-t.test('what a host has', async t => {
+t.test('a host has the backends that its hardware supports', async t => {
   const cases: ReadonlyArray<readonly [string, object, readonly Device[]]> = [
     ['nothing but a CPU', {}, ['cpu']],
     ['AMD, all of it', { gpus: [gpu('amd', true, true)], npu }, ['npu', 'gpu-vulkan', 'gpu-rocm', 'cpu']],

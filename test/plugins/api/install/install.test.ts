@@ -231,7 +231,7 @@ t.test('the model of a slot, and nothing else', async t => {
     '# mine\nprovider = "llm-server"\ndevice = "cpu"\nport = 8081\n[model]\ndefault = "new"\ncontext_size = 2048 # enough\nlabels = ["x"]\n')
 })
 
-t.test('probe, complete, curated models', async t => {
+t.test('the machine is probed, the first run is completed, curated models are listed', async t => {
   const gateway = await installGateway(t)
   const probe = await gateway.call('POST', '/api/install/probe')
   t.match(probe, { status: 200, json: { hardware: { cpu_threads: Number }, path: join(gateway.home, 'etc/svc/hardware.json') } })

@@ -183,7 +183,7 @@ t.test('each tier has slots that fit it, one to chat with among them', async t =
   t.same(automatic(slots, { slotNames: [], agent: false }).defaults.map(({ slot }) => slot), ['embed'])
 })
 
-t.test('slots that still wait', async t => {
+t.test('slots that still wait for their model are found', async t => {
   const slots = [
     slot('agent', { meta: { pending_model: 'm' } }), slot('mine', { type: 'embedding', meta: { pending_model: 'v' } }), slot('coder'),
     slot('tts', { type: 'tts', meta: {} })

@@ -50,7 +50,7 @@ esac`)
   t.equal(log(), before, 'nothing was run for those')
 })
 
-t.test('a machine without systemd', async t => {
+t.test('no unit can be restarted on a machine without systemd', async t => {
   const before = process.env.PATH
   process.env.PATH = emptyFolder(t)
   t.teardown(() => { process.env.PATH = before })

@@ -13,7 +13,7 @@ import { until } from '../support.js'
 
 const MIB = 1024 * 1024
 
-t.test('what a node tells', async t => {
+t.test('the answers of a node become its status, null where unknown', async t => {
   const of = (status: object, lxc: readonly object[] = [], qemu: readonly object[] = []) => hostStatus({
     node: 'pve', status: nodeSchema.parse(status), lxc: guestsSchema.parse(lxc), qemu: guestsSchema.parse(qemu)
   })

@@ -8,7 +8,7 @@ import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '
 import builtins from '../../../../plugins/index.js'
 import { api, openStream } from '../support.js'
 
-t.test('setting and removing', async t => {
+t.test('a secret is set and removed, and never shown', async t => {
   const gateway = await api(t, { files: { 'etc/svc/api.env': '# kept\nOLD_KEY="old-value"\n' } })
   const events = await openStream(t, gateway, '/api/events/stream?type=system.*')
   t.match((await gateway.call('GET', '/api/secrets')).json, { secrets: [{ name: 'OLD_KEY', set: true, masked: '••••••••', updated_at: /T.*Z$/ }] })

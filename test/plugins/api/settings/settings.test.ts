@@ -22,7 +22,7 @@ const tuned = definePlugin({
   }
 })
 
-t.test('reading and changing', async t => {
+t.test('settings are read without secrets, and a change keeps comments', async t => {
   const gateway = await api(t, { svc: '# a comment\n[dispatcher]\nping_interval_s = 7\n' })
   const { json } = await gateway.call('GET', '/api/settings')
   t.match(json, { slots: { autostart: false, idle_timeout_s: 300 }, dispatcher: { ping_interval_s: 7, hold_headers_s: 2 } })
@@ -65,7 +65,7 @@ t.test('reading and changing', async t => {
   t.equal((await gateway.call('POST', '/api/settings', {})).status, 405)
 })
 
-t.test('refusals change nothing', async t => {
+t.test('a change that is refused changes nothing', async t => {
   const gateway = await api(t)
   const before = await gateway.file('etc/svc/svc.toml')
   const refusals: ReadonlyArray<readonly [unknown, string]> = [
@@ -107,7 +107,7 @@ t.test('reload tells what another writer changed', async t => {
   t.equal(again._svc.revision, json._svc.revision)
 })
 
-t.test('schema and apply plan', async t => {
+t.test('the schema and the apply plan describe every setting', async t => {
   const gateway = await api(t, { providers: [createFakeProviderPlugin(), tuned] })
   const schema = (await gateway.call('GET', '/api/settings/schema')).json
   t.match(schema.properties.slots.properties.idle_timeout_s, { type: 'integer', minimum: 0, default: 300, description: /Idle seconds/, apply_class: 'live' })

@@ -148,7 +148,7 @@ t.test('device and profile of a new slot agree, and the NPU runs one engine', as
   t.match(gateway.gateway.inference().slots.check([...gateway.gateway.kernel().config.snapshot.slots.values()]), [])
 })
 
-t.test('create, change, read, delete', async t => {
+t.test('a slot is created, changed, read and deleted, with an audit row each', async t => {
   const gateway = await api(t)
   const created = await gateway.call('POST', '/api/slots', {
     name: 'chat', provider: 'fake', device: 'cpu', model: 'other-model', ctx_size: 2048, server: { env: { API_KEY: 'sk-1' } }
@@ -237,7 +237,7 @@ t.test('an engine that is nowhere is written with a word about it; MTP without a
   })
 })
 
-t.test('load, unload, restart, swap', async t => {
+t.test('a slot is loaded, restarted, swapped and unloaded over the API', async t => {
   const gateway = await api(t)
   const loaded = await gateway.call('POST', '/api/slots/agent/load')
   t.equal(loaded.status, 200, 'without a body')

@@ -27,7 +27,7 @@ t.test('the catalogue: built in, created, replaced, deleted', async t => {
     [['stack.delete', 'mine', 'ok'], ['stack.edit', 'mine', 'ok'], ['stack.create', 'mine', 'ok']])
 })
 
-t.test('what is refused', async t => {
+t.test('invalid, duplicate and built-in stacks are refused with their code', async t => {
   const gateway = await stacksApi(t)
   t.equal((await gateway.call('POST', '/api/stacks', { slug: 'mine', stack })).status, 201)
   const row = { slot: 'agent', model: 'small' }
@@ -96,7 +96,7 @@ t.test('from one host to another', async t => {
   t.match((await there.call('GET', '/api/profiles/mine')).json, { image: 'example.com/local:1' }, 'the local profile wins')
 })
 
-t.test('envelopes that are none', async t => {
+t.test('an envelope that is invalid or was changed is refused', async t => {
   const gateway = await stacksApi(t)
   const { json: good } = await gateway.call('POST', '/api/stacks/saber/export')
   t.same(Object.keys(good.stack.profiles), ['rocm', 'vulkan'], 'built-in ones carry what they refer to')

@@ -67,7 +67,7 @@ function launch (device: Device, provider: EngineProvider, form: 'container' | '
   return { ...input, argv: provider.argvSegments!(input).base! }
 }
 
-t.test('how it is launched', async t => {
+t.test('ComfyUI is launched as a container, or as a process if configured', async t => {
   const provider = registeredProvider()
   t.strictSame(provider.containerSpec(launch('gpu-rocm', provider)), {
     entrypoint: ['python', 'main.py'],
@@ -90,7 +90,7 @@ t.test('how it is launched', async t => {
   t.match(provider, { cli: false, needsModel: false, slotTypes: ['image'], image: 'imagegen', family: 'imagegen' })
 })
 
-t.test('health is ComfyUI\'s own', async t => {
+t.test('only an answer in the shape of ComfyUI\'s counts as healthy', async t => {
   const { verdict } = registeredProvider().health
   const cases: ReadonlyArray<readonly [number, unknown, string]> = [
     [200, { system: { python_version: '3.12' } }, 'ok'], [200, { python_version: '3.12' }, 'ok'], [200, { status: 'ok' }, 'failed'], [200, null, 'failed'],
@@ -99,7 +99,7 @@ t.test('health is ComfyUI\'s own', async t => {
   for (const [status, json, expected] of cases) t.equal(verdict!({ status, json }), expected, `${status} ${JSON.stringify(json)}`)
 })
 
-t.test('the curated models', async t => {
+t.test('each curated image model has a licence, and a workflow or a reason', async t => {
   t.equal(curatedImages.length, 3)
   t.strictSame(curatedImages.map(({ vramGbMin, problem }) => [vramGbMin, problem === null]), [[8, true], [4, true], [24, false]])
   for (const model of curatedImages) {

@@ -83,7 +83,7 @@ t.test('a chat template is rendered as its author meant, and its refusals are to
   t.throws(() => createChatRenderer('{% if %}', tokens), 'a template that cannot be read is told at the start')
 })
 
-t.test('vectors of length 1', async t => {
+t.test('vectors are scaled to length 1, and zero vectors stay', async t => {
   t.same(normalised([3, 4]), [0.6, 0.8])
   t.same(normalised([0, 0]), [0, 0])
 })

@@ -31,7 +31,7 @@ interface Said {
 const gauge = async (url: string, name: string): Promise<number> =>
   Number(new RegExp(`^llamacpp:${name} (\\S+)$`, 'm').exec(await (await fetch(`${url}/metrics`)).text())?.[1])
 
-t.test('the demo model', async t => {
+t.test('the demo model answers completions and chats as llama-server does', async t => {
   const { url } = await startEmbedded(t, [
     '--model', modelFile(t), '--alias', 'svc-demo', '--ctx-size', '512', '--parallel', '2', '--kv-unified', '--device', 'none', '--metrics'
   ])

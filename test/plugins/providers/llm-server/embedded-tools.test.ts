@@ -118,7 +118,7 @@ t.test('a model that calls tools by itself', async t => {
   })
 })
 
-t.test('a model that thinks', async t => {
+t.test('the thoughts of a reasoning model are kept apart from its answer', async t => {
   const url = await engineSaying(t, '<think> I should greet. </think> Hello there')
   const chat = async (body: object): Promise<Said> => (await post(url, '/v1/chat/completions', { messages: [user], ...body })).json as unknown as Said
 

@@ -9,7 +9,7 @@ import { ANCHOR, NPU, NPU_NODES } from './npu-gateway.js'
 
 const models = provider.models!
 
-t.test('keeps to the contract', async t => {
+t.test('the provider keeps to the contract', async t => {
   const healthy = { status: 200, json: { object: 'list', data: [{ id: 'llama3.2:1b' }] } }
   const loading = { status: 200, json: { object: 'list', data: [] } }
   for (const npu of [{}, { asr: true, embed: true }, { chat: false, embed: true }]) {
@@ -29,7 +29,7 @@ t.test('a model of the table says whether it sees, and no model is held to a sch
   t.strictSame(abilities('embed-gemma:300m', { type: 'embedding' }), {})
 })
 
-t.test('names of models', async t => {
+t.test('a model name is translated to that of the NPU\'s engine', async t => {
   const cases: ReadonlyArray<readonly [string, string | null]> = [
     ['llama3.2:1b', 'llama3.2:1b'],
     ['Llama3.2:1B', 'llama3.2:1b'],
@@ -94,7 +94,7 @@ async function launched (t: Test, anchor: string, env: Record<string, string> = 
   return { spec: runtime.started[0]!.spec, gateway }
 }
 
-t.test('in a container', async t => {
+t.test('a container of the NPU\'s engine gets its device, flags and model folder', async t => {
   const { spec: { form, env, port }, gateway: { home } } = await launched(t, `${ANCHOR}[server]\nextra_args = "--pmode balanced -q 20"\n`)
   t.match(form, {
     image: 'ghcr.io/fonix232/fastflowlm:v0.9.39',
@@ -115,7 +115,7 @@ t.test('without chat it gets no model', async t => {
   t.match(form, { image: 'my/flm:1', command: ['serve', '--host', '0.0.0.0', '--port', String(port), '--cors', '0', '--embed', '1'] })
 })
 
-t.test('as a process', async t => {
+t.test('a process of the NPU\'s engine gets the model store by its environment', async t => {
   const input = (store: string): LaunchSpecInput => ({ slot: { name: 'npu' }, engineModels: { id: 'gemma3:1b', store }, argv: ['serve'] }) as never
   t.match(provider.processSpec!(input('/srv/flm/models')), [
     { command: 'flm', args: ['serve'], env: { FLM_MODEL_PATH: '/srv/flm' } }, { command: '/opt/fastflowlm/bin/flm' }
@@ -123,7 +123,7 @@ t.test('as a process', async t => {
   t.throws(() => provider.processSpec!(input('/srv/flm')), { code: 'slot.config_error', param: 'models.flm_store', message: /end in \/models/ })
 })
 
-t.test('fetching a model', async t => {
+t.test('a model is fetched by the engine\'s own program', async t => {
   const input = { id: 'gemma3:1b', store: '/srv/flm/models' }
   const { containerSpec, processSpec } = models.fetch!
   t.strictSame(containerSpec(input), {

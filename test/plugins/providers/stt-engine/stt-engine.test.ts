@@ -36,7 +36,7 @@ function clientOf (gateway: AudioGateway): OpenAI {
   return new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'none', maxRetries: 0 })
 }
 
-t.test('keeps to the contract', async t => {
+t.test('the provider keeps to the contract', async t => {
   for (const options of [{}, { engine: 'whisper-cpp' }]) {
     for (const { name, run } of providerConformance(provider, { slot: { options } })) await t.test(`${JSON.stringify(options)}: ${name}`, async () => run())
   }

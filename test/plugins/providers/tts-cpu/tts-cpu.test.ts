@@ -17,7 +17,7 @@ function gatewayWith (t: Test, slot = SLOT): Promise<AudioGateway> {
   return audioGateway(t, { plugins: [ttsCpu], slots: { tts: slot }, onStart: ({ engine }) => engine.answer(kokoro) })
 }
 
-t.test('keeps to the contract', async t => {
+t.test('the provider keeps to the contract', async t => {
   const loading = { status: 200, json: { status: 'healthy', model_loaded: false } }
   for (const { name, run } of providerConformance(provider, { healthy: { status: 200, json: { status: 'healthy' } }, loading })) await t.test(name, async () => run())
 })
@@ -74,7 +74,7 @@ t.test('what Kokoro would fail on is refused before it gets there', async t => {
   t.match(JSON.parse(own.runtime.engine('tts').requests[0]!.body.toString()), { voice: 'af_bella' }, 'an empty voice is the slot\'s where it has one')
 })
 
-t.test('voices, in both places', async t => {
+t.test('voices are listed for the slot and for clients', async t => {
   const gateway = await gatewayWith(t)
   await gateway.slots.load('tts')
   t.same(await gateway.slots.voices('tts', new AbortController().signal), { name: 'tts', voices: VOICES.map(id => ({ id, name: id })), source: 'live' })

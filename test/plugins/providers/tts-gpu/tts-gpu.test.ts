@@ -31,7 +31,7 @@ function gatewayWith (t: Test, slot = SLOT, options: AudioOptions = {}): Promise
   })
 }
 
-t.test('keeps to the contract', async t => {
+t.test('the provider keeps to the contract', async t => {
   for (const device of ['gpu-rocm', 'gpu-cuda'] as const) {
     for (const { name, run } of providerConformance(provider, { slot: { device } })) await t.test(`${device}: ${name}`, async () => run())
   }

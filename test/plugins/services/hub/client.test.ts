@@ -129,7 +129,7 @@ t.test('refusals, each with its next step', async t => {
   await t.rejects(client.repo('org/model', { signal: live }), { code: 'hf.unreachable', status: 502, message: /127\.0\.0\.1:9 cannot be reached.*HF_ENDPOINT/ })
 })
 
-t.test('silence and departure', async t => {
+t.test('a download that stalls, breaks off or is aborted ends with its error', async t => {
   const { hub, client } = await setUp(t)
   const file = { repo: 'org/model', commit: 'main', path: 'a-Q4_K_M.gguf' }
   hub.fail('cdn', '/', { kind: 'stall', after: 1000 })
@@ -147,7 +147,7 @@ t.test('silence and departure', async t => {
   await t.rejects(client.repo('org/model', { signal: leaver.signal }), { message: 'enough' })
 })
 
-t.test('names and words', async t => {
+t.test('addresses, repository ids and retry headers of the hub are parsed', async t => {
   const endpoint = 'https://hub.example/mirror'
   const table: ReadonlyArray<readonly [string, { repo: string, path: string | null } | null]> = [
     ['https://huggingface.co/org/m', { repo: 'org/m', path: null }],

@@ -16,7 +16,7 @@ for (const { name, run } of pluginConformance(library)) {
   })
 }
 
-t.test('the catalogue holds together', async t => {
+t.test('every curated model has a unique id, a file, a size and a licence', async t => {
   const curated = [...curatedText, ...curatedMedia]
   t.equal(new Set(curated.map(({ id }) => id.toLowerCase())).size, curated.length, 'ids differ in more than case')
   for (const { id, hf_repo: repo, hf_file: file, size_gb: size, vram_gb_min: vram, license_url: url, ...rest } of curated) {
@@ -29,7 +29,7 @@ t.test('the catalogue holds together', async t => {
   }
 })
 
-t.test('names of files', async t => {
+t.test('the name of a file yields its parts, its id and its kind', async t => {
   t.same(shardOf('big-Q4_K_M-00002-of-00012.gguf'), { stem: 'big-Q4_K_M', part: 2, parts: 12, extension: '.gguf' })
   for (const name of ['big.gguf', 'big-00000-of-00002.gguf', 'big-00003-of-00002.gguf', 'big-1-of-2.gguf']) t.equal(shardOf(name), null, name)
   t.equal(shardName({ stem: 'm', parts: 3, extension: '.gguf' }, 2), 'm-00002-of-00003.gguf')
@@ -60,7 +60,7 @@ t.test('which files a scan registers, and as what', async t => {
   ])
 })
 
-t.test('changes of a row', async t => {
+t.test('a change of a row merges tables, and null removes a key', async t => {
   const before = model('m', { tags: ['x'], defaults: { context_size: 4096, profile: 'p' }, metadata: { a: 1 } })
   const change = (patch: object) => merged(before, patch as Record<string, unknown>)
   t.same(change({ name: 'N' }), { row: { path: '/m/m.gguf', name: 'N', tags: ['x'], defaults: { context_size: 4096, profile: 'p' }, metadata: { a: 1 } }, changed: ['name'] })

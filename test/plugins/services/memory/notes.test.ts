@@ -7,7 +7,7 @@ import { memoryHost, type MemoryHost } from './host.js'
 
 const as = (agent: string, isPrivate = false): Record<string, string> => ({ 'x-svc-agent': agent, ...isPrivate ? { 'x-svc-private': '1' } : {} })
 
-t.test('memories by dataset', async t => {
+t.test('memories are written to and searched in their dataset', async t => {
   const fake = await fakeHindsight(t)
   const host = await memoryHost(t, { url: fake.url })
   const add = async (body: object, headers = {}) => await host.call('POST', '/api/memory/add', body, headers)

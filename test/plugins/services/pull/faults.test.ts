@@ -73,7 +73,7 @@ t.test('a hub that stays away: the pull fails, and a new one goes on from there'
   t.same(await gateway.files(), ['big/big.gguf'], 'cancelling what failed removes what it left')
 })
 
-t.test('servers that lie', async t => {
+t.test('a server that lies about size or content fails the pull', async t => {
   const { gateway, hub, start } = await ready(t, { config: { max_tries: 2 } })
   hub.fail('hub', '/resolve/', { kind: 'size', delta: 5 })
   t.match(await start(), { status: 502, json: { error: { code: 'pull.size_mismatch', message: /contradicts itself/ } } })

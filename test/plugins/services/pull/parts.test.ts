@@ -73,7 +73,7 @@ t.test('which files of a repository', async t => {
   t.same(names({ mmproj: 'p.gguf' }, 'a.gguf', 'p.gguf', 'a-Q4_K_M.gguf'), ['model a-Q4_K_M.gguf', 'mmproj p.gguf'])
 })
 
-t.test('where files go', async t => {
+t.test('files go below the store, never outside it', async t => {
   const places = (over: Partial<PullSource>, paths: readonly string[], existing: readonly string[] = []) =>
     placesOf(source(over), paths.map(path => ({ file: repo(path).files[0]!, kind: /mmproj/.test(path) ? 'mmproj' as const : 'model' as const })), existing)
   t.same(places({}, ['x/a.gguf', 'mmproj-F16.gguf']), ['m/a.gguf', 'm/mmproj-F16.gguf'])
@@ -94,7 +94,7 @@ t.test('where files go', async t => {
   t.not(folderOf('org/a', []), folderOf('org:a', []))
 })
 
-t.test('space on the disk', async t => {
+t.test('a pull is refused if the disk has too little space', async t => {
   const disk = { device: 1, freeBytes: 100 }
   const refusal = (neededBytes: number, promisedBytes = 0, reserveBytes = 0) => spaceRefusal('/m', disk, { neededBytes, promisedBytes, reserveBytes })
   t.equal(refusal(100), null)
@@ -123,7 +123,7 @@ t.test('what to do about a failure', async t => {
   for (const code of ['EACCES', 'EROFS', 'EIO']) t.match(verdictOn(coded(code), 1, rules), { kind: 'fail', error: { code: 'model.pull_failed' } }, code)
 })
 
-t.test('a part file', async t => {
+t.test('a part file is resumed from what is safely on disk', async t => {
   const folder = t.testdir()
   const identity = { size: 1000, sha256: 'a', gitSha1: null }
   const key = partKey('home', '/m/x.gguf', identity)
@@ -213,7 +213,7 @@ t.test('hashes of files, behind their writers', async t => {
   await closing
 })
 
-t.test('rate, feed and line', async t => {
+t.test('the rate is measured, progress is thinned out, and pulls wait in line', async t => {
   const clock = new FakeClock()
   const meter = new Meter(clock)
   t.equal(meter.bytesPerSecond, 0)
