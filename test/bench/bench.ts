@@ -9,6 +9,7 @@ import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
 import { besideBars, measureBeside } from './memory/memory-beside.js'
 import { measureMemory, memoryBars } from './memory/memory.js'
+import { measureSteps, stepBars } from './memory/memory-steps.js'
 import { loopBars, measureLoop } from './memory/memory-loop.js'
 import { measureMillion, millionBars } from './memory/memory-million.js'
 import { measureScale, scaleBars } from './memory/memory-scale.js'
@@ -51,11 +52,12 @@ async function run (): Promise<void> {
 
 async function measureMemoryOnly (home: string, file: string): Promise<void> {
   const quality = await measureMemory(file, home, process.env.SVC_BENCH_MODELS ?? null, say)
+  const steps = await measureSteps(file, home, say)
   const scale = await measureScale(home, quick ? 10_000 : 100_000, say)
   const loop = await measureLoop(home, quick ? 10_000 : 100_000, say)
   const beside = await measureBeside(file, join(home, 'beside'), say)
-  finish({ memory: { ...quality, scale, loop, beside } }, [
-    ...memoryBars(quality), ...scaleBars(scale), ...loopBars(loop), ...besideBars(beside)
+  finish({ memory: { ...quality, steps, scale, loop, beside } }, [
+    ...memoryBars(quality), ...stepBars(steps), ...scaleBars(scale), ...loopBars(loop), ...besideBars(beside)
   ])
 }
 

@@ -1,7 +1,8 @@
 import type { Found } from './vector-index.js'
 
 /*
- * How the order of a recall is made. The numbers are measured: `npm run bench -- --memory` shows what each step adds.
+ * How the order of a recall is made. The numbers are measured: `npm run bench -- --memory` shows what the order finds with and
+ * without vectors, links, subjects, recency and a rerank.
  */
 
 /** What words weigh beside vectors, where there are both. */
