@@ -15,7 +15,7 @@ export async function followWork (cli: Cli, client: ApiClient, begun: AgentStatu
     if (running !== '' && running !== told) cli.out.note(`${name}: ${running}`)
     told = running
     await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal }).catch(() => {
-      cli.out.note(`The gateway goes on with it: \`svc agent status ${name}\` tells how far it is.`)
+      cli.out.note(`The gateway continues: \`svc agent status ${name}\` shows its progress.`)
       cli.signal.throwIfAborted()
     })
     now = await agentStatus(client, name)

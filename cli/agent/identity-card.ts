@@ -41,7 +41,7 @@ export async function listCards (client: ApiClient): Promise<readonly IdentityCa
 /** Introduces an agent to the others. Only says so where it fails; without a memory there is nothing to do. */
 export async function writeCard (cli: Cli, client: ApiClient, name: string, version: string | null): Promise<void> {
   const text = `${name}${version === null ? '' : ` ${version}`} is an agent that svc installed on this gateway.`
-  await quietly(cli, `The other agents were not told of ${name}`, async () => {
+  await quietly(cli, `${name} could not be announced to the other agents`, async () => {
     const body = { text, dataset: DATASET, tags: [TAG], document_id: cardOf(name) }
     await client.raw({ method: 'POST', path: '/api/memory/add', body, timeoutMs: SLOW_MS })
   })
@@ -49,7 +49,7 @@ export async function writeCard (cli: Cli, client: ApiClient, name: string, vers
 
 /** Takes away what was written of an agent, and what it wrote of itself. Only says so where it fails. */
 export async function removeCards (cli: Cli, client: ApiClient, name: string): Promise<void> {
-  await quietly(cli, `What ${name} told the other agents of itself is still there`, async () => {
+  await quietly(cli, `The announcement of ${name} to the other agents could not be removed`, async () => {
     const own = (await listCards(client)).filter(({ id, source }) => id === cardOf(name) || source === name)
     if (own.length === 0) return
     const body = { ids: own.map(({ id }) => id), dataset: DATASET }

@@ -42,7 +42,7 @@ export async function* streamAnswer (client: ApiClient, body: object, signal: Ab
     yield part
   }
   // some engines leave out the last line; one that has told why it stopped has said all
-  if (!complete) throw new CliFailure('the answer broke off before its end', { hints: ['`svc slot list` shows whether the engine still runs.'] })
+  if (!complete) throw new CliFailure('the answer ended early', { hints: ['`svc slot list` shows whether the engine is still running.'] })
 }
 
 export async function wholeAnswer (client: ApiClient, body: object, signal: AbortSignal): Promise<AnswerPart> {
@@ -66,7 +66,7 @@ function parse (data: string): unknown {
   try {
     return JSON.parse(data)
   } catch (error) {
-    throw new CliFailure('the answer has a line that is not JSON', { cause: error })
+    throw new CliFailure('the answer contains a line that is not JSON', { cause: error })
   }
 }
 

@@ -89,7 +89,7 @@ export function connectionFailure (request: string, base: string, error: Error):
       hints: ['Start one with `svc serve`, or name another address with --url or SVC_API_URL.']
     })
   }
-  return new CliFailure(`${request}: the connection broke off`, { cause: error })
+  return new CliFailure(`${request}: the connection was lost`, { cause: error })
 }
 
 export function timeoutFailure (request: string, timeoutMs: number): CliFailure {
@@ -99,7 +99,7 @@ export function timeoutFailure (request: string, timeoutMs: number): CliFailure 
 }
 
 export function oddAnswer (request: string, what: string): CliFailure {
-  return new CliFailure(`${request}: ${what}`, { hints: ['Is it a svc gateway that answers there? --url or SVC_API_URL names the address.'] })
+  return new CliFailure(`${request}: ${what}`, { hints: ['Is that address a svc gateway? Set it with --url or SVC_API_URL.'] })
 }
 
 /** `host:port` is taken for HTTP. */
@@ -107,7 +107,7 @@ export function parseBase (text: string): URL {
   const address = text.includes('://') ? text : `http://${text}`
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
-    throw usageFailure(`'${text}' is not the address of a gateway`, ['It looks like http://127.0.0.1:8080.'])
+    throw usageFailure(`'${text}' is not a gateway address`, ['Use an address such as http://127.0.0.1:8080.'])
   }
   return url
 }

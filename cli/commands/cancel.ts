@@ -9,7 +9,7 @@ const cancelledSchema = z.looseObject({ cancelled: z.number() })
 
 export function addCancelCommand (program: Command, cli: Cli): void {
   program.command('cancel <id>')
-    .description('end a request in flight; `svc ps` shows their ids')
+    .description('cancel a request in flight; `svc ps` shows the ids')
     .addHelpText('after', examples('svc cancel req-hT3k9Qa-1f'))
     .action(async (id: string, _options: unknown, command: Command) => {
       const call = { method: 'POST', path: pathOf`/api/requests/${id}/cancel` } as const

@@ -21,15 +21,15 @@ interface ChatOptions {
 
 export function addChatCommand (program: Command, cli: Cli): void {
   program.command('chat [prompt]')
-    .description('ask a model and print the answer as it comes; without a prompt, talk to it')
+    .description('ask a model and stream its answer; without a prompt, start a conversation')
     .option('-s, --slot <slot>', 'slot to ask', 'agent')
-    .option('-m, --model <model>', 'ask this model instead: anything that /v1 knows')
+    .option('-m, --model <model>', 'ask this model instead: any model name that /v1 accepts')
     .option('--system <text>', 'system prompt')
     .addOption(new Option('--max-tokens <count>', 'longest answer').argParser(numberOf(z.int().min(1))))
-    .addOption(new Option('--temperature <number>', 'how freely it chooses its words').argParser(numberOf(z.number().min(0))))
+    .addOption(new Option('--temperature <number>', 'sampling temperature').argParser(numberOf(z.number().min(0))))
     .option('--json', 'print what the API sends: one chunk a line, or the answer with --no-stream')
     .option('--no-stream', 'wait for the whole answer')
-    .option('-v', 'as --verbose: tell the speed on standard error')
+    .option('-v', 'same as --verbose: print the speed to standard error')
     .addHelpText('after', '\nThe prompt may come from standard input. Ctrl-C cancels the answer, on the engine too.')
     .addHelpText('after', examples('svc chat "Why is the sky blue?"', 'svc chat --slot coder < question.txt'))
     .action(async (prompt: string | undefined, options: ChatOptions, command: Command) => {

@@ -12,9 +12,9 @@ const scripts = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion
 
 export function addCompletionCommands (program: Command, cli: Cli): void {
   program.command('completion')
-    .description('print what makes a shell complete the words of svc')
+    .description('print the shell completion script for svc')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
-    .addHelpText('after', '\nNames of slots, models and the like are asked of the gateway; without one there are none.')
+    .addHelpText('after', '\nNames of slots, models and the like come from the gateway; without one they are not completed.')
     .addHelpText('after', examples(
       'echo \'source <(svc completion bash)\' >> ~/.bashrc', 'svc completion zsh > "${fpath[1]}/_svc"',
       'svc completion fish > ~/.config/fish/completions/svc.fish'

@@ -6,10 +6,10 @@ import { homeOption } from './serve.js'
 
 export function addDemoCommand (program: Command, cli: Cli): void {
   program.command('demo')
-    .description('start a gateway, stream one answer through it, and stop it again')
+    .description('start a gateway, stream one answer through it, and stop it')
     .addOption(homeOption())
-    .option('--no-install', 'do not download the embedded engine where there is no other')
-    .addHelpText('after', '\nWithout --home it works in the folder .svc/demo of the current one.')
+    .option('--no-install', 'do not download the embedded engine if there is no other')
+    .addHelpText('after', '\nWithout --home it uses the folder .svc/demo below the current one.')
     .addHelpText('after', examples('svc demo'))
     .action(async (options: { home?: string, install: boolean }) => {
       const given = options.home ?? ''

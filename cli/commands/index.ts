@@ -17,17 +17,17 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'setup [options]',
-    about: 'set up a new machine: look at it, make slots, download their models',
+    about: 'set up a new machine: detect its hardware, create slots, download their models',
     load: async () => (await import('./setup.js')).addSetupCommand
   },
   {
     usage: 'demo [options]',
-    about: 'start a gateway, stream one answer through it, and stop it again',
+    about: 'start a gateway, stream one answer through it, and stop it',
     load: async () => (await import('./demo.js')).addDemoCommand
   },
   {
     usage: 'chat [options] [prompt]',
-    about: 'ask a model and print the answer as it comes; without a prompt, talk to it',
+    about: 'ask a model and stream its answer; without a prompt, start a conversation',
     load: async () => (await import('./chat.js')).addChatCommand
   },
   {
@@ -37,17 +37,17 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'probe [options]',
-    about: 'look at the hardware of the gateway\'s machine again',
+    about: 'probe the hardware of the gateway\'s machine again',
     load: async () => (await import('./probe.js')).addProbeCommand
   },
   {
     usage: 'ps [options]',
-    about: 'list the requests in flight, and what each one waits for',
+    about: 'list the requests in flight and what each is waiting for',
     load: async () => (await import('./ps.js')).addPsCommand
   },
   {
     usage: 'cancel <id>',
-    about: 'end a request in flight; `svc ps` shows their ids',
+    about: 'cancel a request in flight; `svc ps` shows the ids',
     load: async () => (await import('./cancel.js')).addCancelCommand
   },
   {
@@ -72,7 +72,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'agent',
-    about: 'run agents on this gateway, and decide who they are and what they may do',
+    about: 'run agents on this gateway, and manage their personas and permissions',
     load: async () => (await import('./agent/index.js')).addAgentCommands
   },
   {
@@ -107,12 +107,12 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'board',
-    about: 'look at the board: tasks for people and agents',
+    about: 'show the board: tasks for people and agents',
     load: async () => (await import('./board/index.js')).addBoardCommands
   },
   {
     usage: 'config',
-    about: 'look at the configuration files, change and check them',
+    about: 'show, edit and check the configuration files',
     load: async () => (await import('./config/index.js')).addConfigCommands
   },
   {
@@ -122,12 +122,12 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'registry',
-    about: 'work on the registry of models without a gateway',
+    about: 'manage the model registry without a gateway',
     load: async () => (await import('./registry.js')).addRegistryCommands
   },
   {
     usage: 'migrate',
-    about: 'bring files of older installations to the current layout',
+    about: 'migrate files of older installations to the current layout',
     load: async () => (await import('./migrate.js')).addMigrateCommands
   },
   {
@@ -147,7 +147,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'update [options]',
-    about: 'install a newer release of the gateway, or go back to the one before',
+    about: 'install a newer release of the gateway, or roll back to the previous one',
     load: async () => (await import('./update/index.js')).addUpdateCommand
   },
   {
@@ -157,7 +157,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'completion <shell>',
-    about: 'print what makes a shell complete the words of svc',
+    about: 'print the shell completion script for svc',
     load: async () => (await import('./completion.js')).addCompletionCommands
   }
 ]

@@ -5,17 +5,17 @@ import type { LayoutOptions } from '../offline/layout/migrate-layout.js'
 import { homeOption } from './serve.js'
 
 export function addMigrateCommands (program: Command, cli: Cli): void {
-  const migrate = program.command('migrate').description('bring files of older installations to the current layout')
+  const migrate = program.command('migrate').description('migrate files of older installations to the current layout')
   migrate.command('model-layout')
     .description('link the models of an older installation into the folders of the present layout')
     .option('--apply', 'make the links; without it nothing is changed')
-    .option('-f, --force', 'replace links that lead elsewhere, never files')
-    .option('--registry <file>', 'registry that says what the models are for; default is the one of this home')
-    .option('--mount-root <dir>', 'where the models lie now', '/mnt/ai-models')
+    .option('-f, --force', 'replace links with another target, never files')
+    .option('--registry <file>', 'registry that lists what the models are for; default is the one of this home')
+    .option('--mount-root <dir>', 'where the models are now', '/mnt/ai-models')
     .option('--canonical-root <dir>', 'where the links go; default is the models\' folder of this home')
     .option('--json', 'print the steps as JSON')
     .addOption(homeOption())
-    .addHelpText('after', '\nNothing below the mount root is ever touched.\nWith --apply it ends with 1 when something was in the way.')
+    .addHelpText('after', '\nNothing below the mount root is ever touched.\nWith --apply it exits with 1 if something was in the way.')
     .addHelpText('after', examples('svc migrate model-layout', 'svc migrate model-layout --apply --mount-root /mnt/ai-models'))
     .action(async (options: LayoutOptions, command: Command) => {
       const { migrateLayout } = await import('../offline/layout/migrate-layout.js')

@@ -40,8 +40,8 @@ const PROBE_MS = 30_000
 
 export function addProbeCommand (program: Command, cli: Cli): void {
   program.command('probe')
-    .description('look at the hardware of the gateway\'s machine again')
-    .option('--json', 'print the answer of the API')
+    .description('probe the hardware of the gateway\'s machine again')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc probe', 'svc probe --json'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)

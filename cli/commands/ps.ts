@@ -33,10 +33,10 @@ interface PsOptions {
 
 export function addPsCommand (program: Command, cli: Cli): void {
   program.command('ps')
-    .description('list the requests in flight, and what each one waits for')
-    .addOption(new Option('--json', 'print the answer of the API').conflicts('watch'))
-    .option('-w, --watch', 'go on until Ctrl-C: drawn anew in place on a terminal, elsewhere a line for whatever changes')
-    .addOption(new Option('--interval <seconds>', 'how often to look').argParser(numberOf(z.number().min(0.1).max(3600))).default(1))
+    .description('list the requests in flight and what each is waiting for')
+    .addOption(new Option('--json', 'print the API response').conflicts('watch'))
+    .option('-w, --watch', 'update until Ctrl-C: in place on a terminal, else one line per change')
+    .addOption(new Option('--interval <seconds>', 'how often to update').argParser(numberOf(z.number().min(0.1).max(3600))).default(1))
     .addHelpText('after', examples('svc ps', 'svc ps --watch', 'svc ps --watch >> requests.log'))
     .action(async (options: PsOptions, command: Command) => {
       const client = cli.client(command)

@@ -29,7 +29,7 @@ type Status = z.output<typeof statusSchema>
 export function addStatusCommand (program: Command, cli: Cli): void {
   program.command('status')
     .description('show the state of the gateway and its slots')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc status', 'svc status --url http://192.168.1.20:8080'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -89,7 +89,7 @@ function printStatus (
     out.line(out.paint('bold', 'Slots of other gateways'))
     printRemoteSlots(out, elsewhere)
   }
-  printList(out, 'Gateways that do not tell their slots', slots instanceof ApiFailure ? [] : slots.flatMap(({ name, remote_error: why }) =>
+  printList(out, 'Gateways that do not report their slots', slots instanceof ApiFailure ? [] : slots.flatMap(({ name, remote_error: why }) =>
     why == null ? [] : [`${name}: ${why}`]))
   printList(out, 'Slots with problems', slots instanceof ApiFailure ? [] : slots.flatMap(slot =>
     slotProblems(slot).map(problem => `${slot.name}: ${problem}`)))

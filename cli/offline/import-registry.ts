@@ -29,7 +29,7 @@ export async function importRegistry (cli: Cli, paths: Paths, archive: string, o
     }
     await writeFileAtomic(dest, text)
   })
-  for (const { path, message } of problems) cli.out.note(`Warning: ${dotted(path)} ${message}; the gateway leaves it out`)
+  for (const { path, message } of problems) cli.out.note(`Warning: ${dotted(path)} ${message}; the gateway ignores it`)
   cli.out.line(`Restored ${models.size} models to ${dest}.`)
 }
 

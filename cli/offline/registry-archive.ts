@@ -48,7 +48,7 @@ export async function registryInArchive (path: string, signal: AbortSignal): Pro
     throw usageFailure(`${path} is not a readable tar archive: ${error instanceof Error ? error.message : String(error)}`)
   }
   const place = PLACES.find(each => found.has(each))
-  if (place === undefined) throw usageFailure(`${path} has no registry in it`, [`It would be ${PLACES.join(', or ')}.`])
+  if (place === undefined) throw usageFailure(`${path} contains no registry`, [`It is expected at ${PLACES.join(', or ')}.`])
   return found.get(place)!
 }
 
@@ -77,7 +77,7 @@ function collect (path: string, archive: Extract): ReadonlyMap<string, string> {
 function problemOf ({ name, type }: Header): string | null {
   if (/link|device|fifo/.test(type)) return `is a ${type === 'symlink' ? 'symbolic link' : type}`
   const parts = name.split(/[/\\]/)
-  if (/^[/\\]/.test(name) || /^[A-Za-z]:/.test(name) || parts.includes('..') || name.includes('\0')) return 'leads out of the archive'
+  if (/^[/\\]/.test(name) || /^[A-Za-z]:/.test(name) || parts.includes('..') || name.includes('\0')) return 'points outside the archive'
   return null
 }
 
@@ -96,7 +96,7 @@ async function unpackedBy (
 ): Promise<void> {
   const child = spawn(program, ['-dc'], { stdio: ['pipe', 'pipe', 'pipe'], signal })
   const started = once(child, 'spawn').catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ENOENT' ? usageFailure(`${path} is packed with ${program}, which is not installed`) : error
+    throw error.code === 'ENOENT' ? usageFailure(`${path} is compressed with ${program}, which is not installed`) : error
   })
   await started
   child.on('error', () => {})

@@ -34,16 +34,16 @@ export async function addPlugin (cli: Cli, text: string, paths: Paths): Promise<
 
 function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[]): void {
   const down = reports.filter(({ state }) => state !== 'active')
-  if (reports.length === 0) throw new CliFailure(`the gateway does not know ${name} after its reload`, { hints: ['`svc plugin list` shows what it knows.'] })
+  if (reports.length === 0) throw new CliFailure(`the gateway does not list ${name} after the reload`, { hints: ['`svc plugin list` shows its plugins.'] })
   if (down.length > 0) {
-    throw new CliFailure(`the gateway did not take it: plugin ${down.map(report => `${report.name} is ${report.state}: ${reasonOf(report)}`).join('; ')}`, {
+    throw new CliFailure(`the gateway did not accept it: plugin ${down.map(report => `${report.name} is ${report.state}: ${reasonOf(report)}`).join('; ')}`, {
       hints: [`It stays installed. Fix it and add it again, or run \`svc plugin remove ${name}\`.`]
     })
   }
   const waiting = reports.filter(report => report.waiting != null)
   if (waiting.some(report => report.waiting?.state === 'failed')) {
-    throw new CliFailure(`the gateway did not take it: plugin ${waiting.map(report => `${report.name}: ${waitingText(report)!}`).join('; ')}`, {
-      hints: ['What ran before goes on. Fix the package and add it again.']
+    throw new CliFailure(`the gateway did not accept it: plugin ${waiting.map(report => `${report.name}: ${waitingText(report)!}`).join('; ')}`, {
+      hints: ['The previous version keeps running. Fix the package and add it again.']
     })
   }
   for (const report of waiting) out.line(`Plugin ${report.name}: ${waitingText(report)!}.`)

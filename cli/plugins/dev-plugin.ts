@@ -69,7 +69,7 @@ interface Linked {
 async function firstBuild (cli: Cli, folder: string): Promise<Readonly<Record<string, string>>> {
   const place = { folder, env: cli.env, signal: cli.signal }
   if (await stat(join(folder, 'node_modules', '.package-lock.json')).catch(() => null) === null) {
-    cli.out.note('Installing what it is built with ...')
+    cli.out.note('Installing its build dependencies ...')
     await runNpm(place, 'install', ['--no-audit', '--no-fund', '--loglevel=error'])
   }
   await linkGateway(folder)
@@ -120,7 +120,7 @@ async function whileLinked (
       await dropQuietly(client)
       await rm(link, { force: true })
     })
-    cli.out.note(`${name} is removed from the gateway again.`)
+    cli.out.note(`${name} is unloaded from the gateway.`)
   }
 }
 

@@ -89,10 +89,10 @@ async function storedRows (cli: Cli, home: OfflineHome): Promise<PluginRow[]> {
       const allowed = allow.includes(name)
       return row(name, kind, allowed ? 'installed' : 'not allowed', version, {
         name, version, integrity, allowed
-      }, allowed ? null : `it is not in [plugins] allow; \`svc plugin add ${name}\` puts it there`)
+      }, allowed ? null : `it is not in [plugins] allow; \`svc plugin add ${name}\` adds it`)
     }),
     ...missing.map(name => row(name, null, 'missing', null, { name, version: null, integrity: null, allowed: true },
-      `it is on the allow-list and not installed; run \`svc plugin add ${name}\``))
+      `it is on the allow-list but not installed; run \`svc plugin add ${name}\``))
   ]
 }
 

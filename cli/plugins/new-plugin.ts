@@ -27,7 +27,7 @@ export async function newPlugin (cli: Cli, text: string, kind: TemplateKind, ins
     throw usageFailure(`'${name}' cannot be the name of a plugin`, ['Give the folder a name such as my-engine: lower case letters, digits and hyphens.'])
   }
   if ((await readdir(folder).catch(() => [])).length > 0) {
-    throw new CliFailure(`${folder} is there already and is not empty; nothing was written`, { hints: ['Name a new folder.'] })
+    throw new CliFailure(`${folder} already exists and is not empty; nothing was written`, { hints: ['Name a new folder.'] })
   }
   const { files } = await readTemplate(kind)
   for (const [path, content] of files) {
@@ -38,12 +38,12 @@ export async function newPlugin (cli: Cli, text: string, kind: TemplateKind, ins
   await writeFile(join(folder, '.gitignore'), IGNORED)
   cli.out.line(`Plugin ${name} is written to ${folder}, a plugin of kind ${kind}.`)
   if (install) {
-    cli.out.note('Installing what it is built with ...')
+    cli.out.note('Installing its build dependencies ...')
     await runNpm({ folder, env: cli.env, signal: cli.signal }, 'install', ['--no-audit', '--no-fund', '--loglevel=error'])
   }
   await linkGateway(folder)
   const shown = relative(cli.process.cwd(), folder) || '.'
-  cli.out.line(`Load it, and load it anew at each change, with: svc plugin dev ${shown}`)
+  cli.out.line(`Load it, and reload it on each change: svc plugin dev ${shown}`)
   cli.out.line(`Test it with: cd ${shown} && ${install ? '' : 'npm install && svc plugin link && '}npm run build && npm test`)
   if (kind === 'tools') cli.out.line(`Agents call its tools at /mcp/${name} of the gateway it is loaded into.`)
 }
@@ -85,5 +85,5 @@ function readme (kind: TemplateKind, page: string): string {
   const titles: Readonly<Record<TemplateKind, string>> = { engine: '', routes: 'Routes, state, events and timers', service: 'A service', tools: 'A tool' }
   const section = page.split(/^## /m).find(part => part.startsWith(titles[kind])) ?? ''
   const text = section.slice(titles[kind].length).trim().replace(/\[`[^`]*(src\/[^`]+)`\]\([^)]*\)/, '`$1`')
-  return `# svc-plugin-example\n\nA plugin for the svc gateway.\n\n${text}\n\n\`\`\`sh\nsvc plugin dev .\n\`\`\`\n\nbuilds it, loads it into a gateway and loads it anew at each change. \`npm run build && npm test\` tests it. \`npm install\` has \`svc plugin link\` run where \`svc\` is on PATH: npm takes the link to the gateway away.\n`
+  return `# svc-plugin-example\n\nA plugin for the svc gateway.\n\n${text}\n\n\`\`\`sh\nsvc plugin dev .\n\`\`\`\n\nbuilds it, loads it into a gateway and reloads it on each change. \`npm run build && npm test\` tests it. \`npm install\` runs \`svc plugin link\` if \`svc\` is on PATH: npm removes the link to the gateway.\n`
 }

@@ -9,13 +9,13 @@ import { postReload } from './reload.js'
 export async function reloadAll (cli: Cli, command: Command, again: readonly string[], json: boolean): Promise<void> {
   const reports = await postReload(cli.client(command), again)
   if (json) cli.out.json({ plugins: reports })
-  else cli.out.line('The gateway has looked at its plugins again.')
+  else cli.out.line('The gateway has reloaded its plugins.')
   const waiting = reports.filter(({ waiting }) => waiting?.state === 'restart')
   if (!json) for (const report of waiting) cli.out.line(harmless(`${report.name}: ${waitingText(report)!}`))
   const broken = brokenLines(reports)
   if (broken.length === 0) return
-  throw new CliFailure('plugins are not in force', {
-    hints: [...broken, 'What has not changed was not judged again; `svc plugin reload <name>` does so.']
+  throw new CliFailure('some plugins are not active', {
+    hints: [...broken, 'Unchanged plugins were not tried again; `svc plugin reload <name>` does so.']
   })
 }
 

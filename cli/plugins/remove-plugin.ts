@@ -49,7 +49,7 @@ export async function removePlugin (cli: Cli, asked: string, paths: Paths, force
   cli.signal.throwIfAborted()
   cli.out.line(`${name} is removed.`)
   if (reloaded instanceof Error) throw reloaded
-  if (reloaded !== null) cli.out.line('The gateway has dropped it.')
+  if (reloaded !== null) cli.out.line('The gateway has unloaded it.')
   for (const slot of dependents.slots) {
     cli.out.line(`Slot ${slot} has no engine any more: svc slot edit ${slot} --provider <name>, or svc slot delete ${slot}`)
   }

@@ -25,7 +25,7 @@ export async function followPull (cli: Cli, client: ApiClient, modelId: string):
         return null
       })
       if (snapshot === null) {
-        if (cli.out.animated) cli.out.redraw(`${modelId}: the gateway does not answer; waiting for it`)
+        if (cli.out.animated) cli.out.redraw(`${modelId}: the gateway does not answer; waiting`)
       } else {
         lastSeen = performance.now()
         show(snapshot)

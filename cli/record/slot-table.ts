@@ -84,7 +84,7 @@ export function slotProblems ({ name, kind, provider, metadata, config_drift: dr
     ...(failure === undefined ? [] : [`${failure.message} (${failure.code})`]),
     ...(configError === undefined || configError === failure?.message ? [] : [configError]),
     ...fileProblems({ name, metadata }),
-    ...(drift ? [`the engine runs on an older configuration; \`svc slot restart ${name}\` takes the present one`] : [])
+    ...(drift ? [`the engine runs with an older configuration; \`svc slot restart ${name}\` applies the current one`] : [])
   ]
 }
 
@@ -99,7 +99,7 @@ export function writeWarnings ({ fit_warning: fit, findings }: SlotRecord): stri
 /** Why the model that a slot waits for is not there, if so. */
 export function pullProblems ({ metadata }: Pick<SlotRecord, 'metadata'>): string[] {
   const { pending_model: model, pull_failed: why } = metadata
-  return why === undefined ? [] : [`its model did not arrive: ${why}${model === undefined ? '' : `; \`svc model pull ${model}\` tries again`}`]
+  return why === undefined ? [] : [`its model was not downloaded: ${why}${model === undefined ? '' : `; \`svc model pull ${model}\` tries again`}`]
 }
 
 /** `2 ready, 1 offline`. */

@@ -62,5 +62,5 @@ export function problemsOf (record: UpstreamRecord): string[] {
 function circuitProblem ({ name, circuit: { state, failures, retry_in_ms: waitMs } }: UpstreamRecord): string[] {
   if (state === 'closed') return []
   const until = waitMs > 0 ? `for ${Math.ceil(waitMs / 1000)} s` : 'until the next request'
-  return [`${name}: failed ${failures} times in a row and is left alone ${until}; \`svc upstream test ${name}\` asks it at once`]
+  return [`${name}: failed ${failures} times in a row and is not used ${until}; \`svc upstream test ${name}\` tests it now`]
 }

@@ -15,7 +15,7 @@ export async function runDemo (cli: Cli, home: string): Promise<void> {
   let failure: unknown = null
   try {
     const url = await child.ready(READY_MS, signal)
-    out.note(`It listens at ${url}. Asking slot agent: ${PROMPT}`)
+    out.note(`It is listening at ${url}. Asking slot agent: ${PROMPT}`)
     const session = new ChatSession(cli.clientAt(url), out, { model: 'agent', stream: true, json: false, verbose: true })
     await session.ask(PROMPT, signal)
   } catch (error) {

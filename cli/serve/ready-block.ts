@@ -31,7 +31,7 @@ export function printReady (out: Output, facts: ReadyFacts): void {
   for (const plugin of fallen) out.line(out.paint('yellow', `  ${plugin.name} ${plugin.state}: ${reasonOf(plugin)}`))
   out.line()
   if (chat === null) {
-    out.line('There is no slot to talk to yet. `svc setup` or `svc slot create agent --model <model>` makes one.')
+    out.line('There is no chat slot yet. Create one with `svc setup` or `svc slot create agent --model <model>`.')
     return
   }
   // no line is as wide as the narrowest usual terminal, so that what is copied from it is what was printed

@@ -59,12 +59,12 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
   announce(cli, gateway, started, options)
   const tell = async (...states: string[]): Promise<void> => {
     const problem = await notify(cli.env, ...states)
-    if (problem !== null) log.warn(`the service manager was not told ${states[0]!}: ${problem}`)
+    if (problem !== null) log.warn(`the service manager could not be notified of ${states[0]!}: ${problem}`)
   }
   const ready = tell('READY=1', `STATUS=serving at ${started.baseUrl}`)
   const isRestart = await Promise.race([stops.first.then(() => false), wanted.then(() => true)])
   void ready.then(() => tell('STOPPING=1'))
-  if (options.readyJson !== true) cli.out.line('Stopping when running answers end. Press Ctrl-C again to cut them short.')
+  if (options.readyJson !== true) cli.out.line('Stopping once running answers end. Press Ctrl-C again to cut them short.')
   void stops.second.then(() => gateway.hurry())
   watching?.close()
   await gateway.stop()
@@ -82,6 +82,6 @@ function watchFiles (config: ConfigService, log: LevelledLogger): Promise<Config
   return watchConfig(config.paths, async () => {
     const before = config.snapshot.revision
     const { revision } = await config.reload()
-    if (revision !== before) log.info({ revision }, 'the configuration was read again because files changed')
+    if (revision !== before) log.info({ revision }, 'the configuration was reloaded because files changed')
   })
 }

@@ -23,7 +23,7 @@ export async function offerEngine (cli: Cli, command: Command, options: OfferOpt
   const { out } = cli
   const paths = await pathsOf(cli, command, options)
   if (paths === null || !await lacksEngine(cli, paths)) return
-  out.note(`No engine for models is here: no container engine answers, and ${PROGRAM} is not installed.`)
+  out.note(`No engine for models was found: no container engine answers, and ${PROGRAM} is not installed.`)
   if (!options.downloads || (options.asks && !await agrees(cli))) {
     return out.note('Slots start once there is one: svc engine install embedded')
   }

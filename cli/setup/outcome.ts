@@ -55,6 +55,6 @@ export function extensionText ({ ext_id: id, installed, skipped, error, job }: O
 
 const skipReasons: Readonly<Record<string, string>> = {
   unknown_extension: 'it is unknown',
-  not_asked_for: 'it is brought when it is asked for: `svc service install`, or `svc agent install` for an agent',
-  made_with_its_slot: 'it is a slot, and is there already'
+  not_asked_for: 'it is installed on request: `svc service install`, or `svc agent install` for an agent',
+  made_with_its_slot: 'it is a slot that already exists'
 }

@@ -65,7 +65,7 @@ export async function askSelections (cli: Cli, client: ApiClient, known: Known):
     const main = await askMain(cli, client, prompt, models)
     const agent = await askAgent(cli, prompt, offers.filter(({ kind }) => kind === 'agent'))
     const coder = agent === null ? null : coderModel(models, main)
-    const npu = known.hasNpu && await prompt.confirm('Make a slot on the NPU, too?', true)
+    const npu = known.hasNpu && await prompt.confirm('Create a slot on the NPU too?', true)
     const selections = {
       storage_dir: storage,
       slots: [
@@ -108,13 +108,13 @@ async function askMain (cli: Cli, client: ApiClient, prompt: Prompt, models: rea
   const slots = await client.call({ path: '/api/slots' }, slotListSchema)
   const present = slots.find(({ name }) => ['agent', 'chat', 'primary'].includes(name))
   if (present?.model_default != null) {
-    cli.out.note(`Slot ${present.name} is there already, with ${present.model_default}.`)
+    cli.out.note(`Slot ${present.name} already exists, with ${present.model_default}.`)
     return null
   }
   const fitting = models.filter(({ fits }) => fits).toSorted((a, b) => a.size_gb - b.size_gb)
   const choices = [...fitting.map(model => ({ name: model.id, about: aboutModel(model) })), { name: NOTHING, about: 'no model for now' }]
   const preset = Math.max(0, fitting.findIndex(({ recommended }) => recommended))
-  cli.out.note('Models to chat with that this machine has the memory for:')
+  cli.out.note('Chat models that fit the memory of this machine:')
   const { models: registered } = await client.call({ path: '/api/models' }, modelListSchema)
   const here = registered.filter(({ owned_by: owner, installed, type }) => owner === 'local' && installed && type === 'chat')
   const known = new Set([...models, ...here].map(({ id }) => id))
@@ -129,7 +129,7 @@ function aboutModel ({ description, size_gb: size, installed, recommended }: Cur
 /** One is at a time, so none is asked for where there is one. */
 async function askAgent (cli: Cli, prompt: Prompt, offers: readonly Offer[]): Promise<string | null> {
   if (offers.length === 0 || offers.some(({ installed }) => installed)) return null
-  cli.out.note('An agent works with a slot for code:')
+  cli.out.note('An agent needs a slot for code:')
   const choices = offers.map(offer => ({ name: offer.id, about: `${offer.description} (${factsOf(offer)})` }))
   const agent = await prompt.choose('Which one?', [{ name: NOTHING, about: '' }, ...choices], 0)
   return agent === NOTHING ? null : agent

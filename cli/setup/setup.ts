@@ -34,7 +34,7 @@ const LOOK_MS = 200
 export async function runSetup (cli: Cli, command: Command, options: SetupOptions): Promise<void> {
   const { stdin, stderr } = cli.process
   if (options.auto !== true && (stdin.isTTY !== true || stderr.isTTY !== true)) {
-    throw usageFailure('svc setup asks questions and needs a terminal', ['`svc setup --auto` decides by itself.'])
+    throw usageFailure('svc setup asks questions and needs a terminal', ['`svc setup --auto` asks nothing.'])
   }
   const homeFlag = command.getOptionValueSource('home') === 'cli' ? ` --home ${options.home ?? ''}` : ''
   const home = options.home === undefined || options.home === '' ? undefined : resolve(cli.process.cwd(), options.home)
@@ -81,7 +81,7 @@ function printOutcome ({ out }: Cli, { tier, slots, extensions, warnings }: Outc
       { title: 'PROFILE', cell: ({ profile }) => profile ?? '-', expendable: 1 },
       { title: 'RESULT', cell: statusText, flexible: true }
     ], slots)
-  } else out.line('There is a slot to chat with already; none was made.')
+  } else out.line('A chat slot already exists; none was created.')
   for (const extension of extensions) out.line(harmless(extensionText(extension)))
 }
 
@@ -111,8 +111,8 @@ async function resumable<T> (cli: Cli, { isOwn }: SetupGateway, work: () => Prom
   } catch (error) {
     if (cli.signal.aborted) {
       cli.out.note(isOwn
-        ? 'What has come so far is kept: `svc setup`, or the gateway once it is started with `svc serve`, goes on from there.'
-        : 'The gateway goes on: slots come up when their models are there; `svc slot list` shows how far they are.')
+        ? 'Partial downloads are kept: `svc setup`, or the gateway once it is started with `svc serve`, resumes them.'
+        : 'The gateway continues: slots start once their models are downloaded; `svc slot list` shows the progress.')
     }
     throw error
   }
@@ -134,10 +134,10 @@ async function tellEnd (
   const failures = [
     ...parked,
     ...refused.map(({ slot, error }) => `${slot}: ${error ?? ''}`),
-    ...outcome.agents.flatMap(({ name, problem }) => problem === null ? [] : [`${name}: ${problem}; try it again: svc agent reprovision ${name}`])
+    ...outcome.agents.flatMap(({ name, problem }) => problem === null ? [] : [`${name}: ${problem}; try again: svc agent reprovision ${name}`])
   ]
   if (json === true) out.json({ in_process: gateway.isOwn, ...outcome })
-  if (failures.length > 0) throw new CliFailure('not all of it could be set up', { hints: failures.map(line => `  ${line}`) })
+  if (failures.length > 0) throw new CliFailure('the setup is incomplete', { hints: failures.map(line => `  ${line}`) })
   if (json === true) return
   for (const { name, version } of outcome.agents) out.line(harmless(`${name} ${version ?? ''} is installed`))
   const [main] = records.filter(({ type, model_default: model }) => type === 'llm' && model != null)

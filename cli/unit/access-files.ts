@@ -16,7 +16,7 @@ export const accessFiles: readonly string[] = [RULE, ...SWITCHES.map(templateOf)
  */
 export async function writeAccess (user: string, units: readonly string[], path: string): Promise<string | null> {
   if (user === 'root') return null
-  if (!await isThere(RULES)) return 'this machine has no polkit that reads rules, so units of services are for root to start and stop'
+  if (!await isThere(RULES)) return 'polkit on this machine does not read rules, so only root can start and stop units of services'
   const systemctl = await firstOf('systemctl', path)
   for (const verb of SWITCHES) await writeOurs({ file: templateOf(verb), text: switchTemplate(verb, systemctl) })
   // polkit follows the folder by itself

@@ -31,7 +31,7 @@ const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel', 'systemd-
 export async function installGateway (cli: Cli, command: Command, options: GatewayServiceOptions): Promise<void> {
   const { print, folder, user = (isMac ? cli.env.SUDO_USER : undefined) ?? 'svc', allow = [] } = options
   const odd = allow.find(name => !isUnitName(name))
-  if (odd !== undefined) throw usageFailure(`--allow takes the name of a .service, and '${odd}' is none`)
+  if (odd !== undefined) throw usageFailure(`--allow takes the name of a .service unit, and '${odd}' is not one`)
   const target = targetOf(askedBy(command, cli.env))
   const home = target.kind === 'home' && target.home !== null ? resolve(cli.process.cwd(), target.home) : null
   const releases = await releasesFolder()
@@ -63,12 +63,12 @@ export async function installGateway (cli: Cli, command: Command, options: Gatew
   const why = await writeAccess(user, [...new Set([...COMPANION_UNITS, ...allow])], unit.path)
   if (why !== null) cli.out.line(`${why[0]!.toUpperCase()}${why.slice(1)}.`)
   if (!(await run('systemctl', ['daemon-reload'])).ok) {
-    cli.out.line('systemd does not answer here; where it does: systemctl daemon-reload && systemctl enable --now svc-api')
+    cli.out.line('systemd does not answer here; run it where it does: systemctl daemon-reload && systemctl enable --now svc-api')
     return
   }
   // one that runs already goes on as it was started
   const { ok, said } = await systemctl(['enable', UNIT_NAME], ['restart', UNIT_NAME])
-  if (!ok) throw new CliFailure(`${UNIT_NAME} is installed and does not start: ${said}`, { hints: [`journalctl -u ${UNIT_NAME} says why.`] })
+  if (!ok) throw new CliFailure(`${UNIT_NAME} is installed but does not start: ${said}`, { hints: [`journalctl -u ${UNIT_NAME} says why.`] })
   cli.out.line('The gateway runs as svc-api and starts with the machine: systemctl status svc-api')
 }
 
@@ -90,7 +90,7 @@ export async function uninstallGateway (cli: Cli, { folder }: Pick<GatewayServic
   requireRoot(folder)
   const file = fileOf(folder)
   const text = await readFile(file, 'utf8').catch(() => null)
-  if (text === null) throw new CliFailure(`the gateway is no service of this machine: ${file} is not there`)
+  if (text === null) throw new CliFailure(`the gateway is not installed as a service: ${file} does not exist`)
   requireOurs(file, text)
   if (folder === undefined) {
     if (isMac) await run('launchctl', ['bootout', `system/${JOB_NAME}`])
@@ -117,14 +117,14 @@ function fileOf (folder: string | undefined): string {
 
 function requireRoot (folder: string | undefined): void {
   if (folder !== undefined || process.getuid?.() === 0) return
-  throw new CliFailure('a service of the machine is for root to install', { hints: ['Run it with sudo, or look at it first: svc service install --print'] })
+  throw new CliFailure('installing a service of the machine requires root', { hints: ['Run it with sudo, or preview it: svc service install --print'] })
 }
 
 async function makeUser (cli: Cli, user: string): Promise<void> {
   await writeOurs({ file: SYSUSERS, text: sysusersFile(user) })
   const made = await run('systemd-sysusers', [SYSUSERS])
-  if (!made.ok) throw new CliFailure(`user ${user} cannot be made: ${made.said}`, { hints: [`Make it, or name another one with --user.`] })
-  cli.out.line(`User ${user} is made.`)
+  if (!made.ok) throw new CliFailure(`user ${user} cannot be created: ${made.said}`, { hints: [`Create it, or choose another one with --user.`] })
+  cli.out.line(`User ${user} is created.`)
 }
 
 async function knownGroups (): Promise<readonly string[]> {

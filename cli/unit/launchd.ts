@@ -48,7 +48,7 @@ export function launchdPlist ({ node, program, home, user, path }: GatewayUnit, 
 /** Throws a `CliFailure` for a user that this machine does not have: launchd makes none. */
 export async function requireUser (user: string): Promise<void> {
   if ((await run('id', ['-u', user])).ok) return
-  throw new CliFailure(`this machine has no user ${user}`, { hints: ['Name one that is there with --user.'] })
+  throw new CliFailure(`user ${user} does not exist on this machine`, { hints: ['Choose an existing one with --user.'] })
 }
 
 /** Has launchd start the job, also in the place of one that runs. Throws a `CliFailure` where it does not. */
@@ -59,7 +59,7 @@ export async function loadJob (cli: Cli, { user, home }: Pick<GatewayUnit, 'user
   await run('chown', [user, log])
   await run('launchctl', ['bootout', `system/${JOB_NAME}`])
   const { ok, said } = await run('launchctl', ['bootstrap', 'system', file])
-  if (!ok) throw new CliFailure(`launchd does not take ${file}: ${said}`)
+  if (!ok) throw new CliFailure(`launchd rejects ${file}: ${said}`)
   cli.out.line(`The gateway runs as a job of launchd and starts with the machine: sudo launchctl print system/${JOB_NAME}`)
-  cli.out.line(`What it writes is in ${log}`)
+  cli.out.line(`Its log is ${log}`)
 }

@@ -25,7 +25,7 @@ export async function removeOurs (file: string): Promise<boolean> {
 /** A file that another writer made, or took over, stays as it is. */
 export function requireOurs (file: string, text: string): void {
   if (isOurs(text)) return
-  throw new CliFailure(`${file} was not written by this command, so it is left alone`, { hints: ['Move it away first; drop-ins beside it are the place for changes of yours.'] })
+  throw new CliFailure(`${file} was not written by this command, so it was not changed`, { hints: ['Move it away first; put your own changes into drop-ins beside it.'] })
 }
 
 function isOurs (text: string): boolean {

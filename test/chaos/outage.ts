@@ -175,7 +175,7 @@ class Outage {
     for (const close of this.#closers.reverse()) await close()
   }
 
-  /** One life of the gateway, from its start to its kill; the last one is calm and ends in good order. */
+  /** One life of the gateway, from its start to its kill; the last one is calm and ends cleanly. */
   async #live (isLast: boolean): Promise<void> {
     this.#round++
     const random = this.#random

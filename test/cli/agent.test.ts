@@ -84,7 +84,7 @@ t.test('svc agent run starts an agent of a plugin on this gateway, and ends as t
 t.test('svc agent run tells a program of the gateway first where only the program can write that down', async t => {
   const out = join(home, 'cline-said')
   const failed = await svc(['agent', 'run', 'cline'], { OUT: out, ENDS_WITH: '3' })
-  t.match(failed, { code: 1, stderr: /cline auth ended with 3: it could not be told of the gateway/ })
+  t.match(failed, { code: 1, stderr: /cline auth ended with 3: it could not be connected to the gateway/ })
   t.equal(await read('cline-said'), `auth\n-p\nopenai\n-k\nnone\n-m\nsvc/agent\n-b\n${baseUrl}/v1\n`)
 })
 
@@ -138,12 +138,12 @@ t.test('svc agent connect prints or writes what an agent needs, and keeps the re
   const shown = await svc(['agent', 'connect', 'scribe'])
   t.match(shown.stdout, `For ${home}/.scribe.toml:\n\n[servers.svc]\nurl = "${baseUrl}"\ntags = ["a", "b"]\n`)
   t.match(shown.stdout, 'models:\n  - name: agent\n    on: true\n    headers:\n      X-svc-Agent: scribe\n')
-  t.match(shown.stdout, /Then start it with --server svc\n`svc agent connect scribe --write` writes it there/)
+  t.match(shown.stdout, /Then start it with --server svc\n`svc agent connect scribe --write` writes it to the file/)
   await writeFile(join(home, '.scribe.toml'), 'colour = "red"\n')
-  t.match(await svc(['agent', 'connect', 'scribe', '--write']), { code: 0, stdout: /\.scribe\.toml is written; as it was: .*\.scribe\.yml is written\./s })
+  t.match(await svc(['agent', 'connect', 'scribe', '--write']), { code: 0, stdout: /\.scribe\.toml is written; backup: .*\.scribe\.yml is written\./s })
   t.equal(await read('.scribe.toml'), `colour = "red"\n\n[servers.svc]\nurl = "${baseUrl}"\ntags = ["a", "b"]\n`)
   t.equal(await read('.scribe.toml.svc-backup'), 'colour = "red"\n')
-  t.match((await svc(['agent', 'connect', 'scribe', '--write'])).stdout, /toml has it already\.[^]*yml has it already/)
+  t.match((await svc(['agent', 'connect', 'scribe', '--write'])).stdout, /toml already has it\.[^]*yml already has it/)
 })
 
 t.test('svc agent connect writes the models and the tools of the programs that are built in', async t => {
@@ -219,6 +219,6 @@ t.test('an agent is introduced to the others when it is installed, and its card 
   })
   t.teardown(() => broken.close())
   t.match(await run(['agent', 'uninstall', 'scribe', '--url', broken.url], { env: { HOME: home }, cwd: home }), {
-    code: 0, stdout: 'scribe is gone.\n', stderr: /told the other agents of itself is still there: the engine is down/
+    code: 0, stdout: 'scribe is gone.\n', stderr: /The announcement of scribe to the other agents could not be removed: the engine is down/
   })
 })

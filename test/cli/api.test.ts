@@ -106,7 +106,7 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
     ['slot load agent', /it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
     ['slot status html', /Error: <h1>Bad Gateway<\/h1>\n.*HTTP 502\n$/],
     ['slot status odd', /unexpected answer: name: [^]*--url or SVC_API_URL/],
-    ['slot status cut', /the connection broke off/]
+    ['slot status cut', /the connection was lost/]
   ]
   for (const [line, expected] of cases) {
     const { code, stderr, stdout } = await run([...line.split(' '), '--url', url])
@@ -131,7 +131,7 @@ t.test('Ctrl-C cancels the request on the wire and exits 130', async t => {
   process.send('SIGINT')
   const { code, stderr } = await finished
   t.equal(code, 130)
-  t.match(stderr, 'The gateway goes on with the load')
+  t.match(stderr, 'The gateway continues the load')
   await request.left
   process.send('SIGINT')
   t.same(process.exits, [], 'no handler stays behind')

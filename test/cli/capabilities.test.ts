@@ -62,7 +62,7 @@ t.test('set chooses what serves a capability, and list shows it', async t => {
     code: 0, stdout: 'embed will be served by nomic on cpu once it is on: svc capabilities set embed --on\n'
   }, 'a choice does not switch it on, and says how')
   t.match(await svc('set', 'embed', '--model', 'rocm-only', '--device', 'cpu'), { code: 1, stderr: /capability\.illegal_backend_model_pair/ })
-  t.match(await svc('set', 'embed'), { code: 2, stderr: /nothing to change/ })
+  t.match(await svc('set', 'embed'), { code: 2, stderr: /no changes were given/ })
   t.match(await svc('set', 'smell', '--on'), { code: 2, stderr: /Allowed choices are embed, rerank/ })
 })
 
@@ -80,19 +80,19 @@ t.test('migrate on the files says and does what the gateway does', async t => {
 
   const shown = await run(['capabilities', 'migrate', '--dry-run', '--home', home])
   t.match(shown.stdout, /^SLOT +CHILD +MODEL +BEFORE +AFTER +REASON\nembed +embed +rocm-only/)
-  t.match(shown.stdout, 'Nothing was changed. Without --dry-run it is.')
+  t.match(shown.stdout, 'Nothing was changed. Run it without --dry-run to apply.')
   for (const line of shown.stdout.trimEnd().split('\n')) t.ok(textWidth(line) <= 80, line)
   t.match(await run(['capabilities', 'migrate', '--home', home]), { code: 0, stdout: /Changed: 2\./ })
   t.match(await run(['capabilities', 'migrate', '--home', gateway.home]), { code: 0, stdout: /Changed: 2\./ })
   t.equal(readFileSync(file, 'utf8'), await gateway.file('etc/svc/capabilities.toml'), 'the same file, byte for byte')
-  t.match(await run(['capabilities', 'migrate', '--home', home]), { code: 0, stdout: 'Nothing to do: every choice is legal.\n' })
+  t.match(await run(['capabilities', 'migrate', '--home', home]), { code: 0, stdout: 'Nothing to do: every choice is valid.\n' })
 })
 
 t.test('migrate on files touches nothing that it cannot judge', async t => {
   const plugin = homeOf(t, { 'etc/svc/svc.toml': '[plugins]\nallow = ["svc-plugin-foo"]\n' })
-  t.match(await run(['capabilities', 'migrate', '--home', plugin]), { code: 1, stderr: /the engines of plugin svc-plugin-foo are not known[^]*Start the gateway/ })
+  t.match(await run(['capabilities', 'migrate', '--home', plugin]), { code: 1, stderr: /the engines of plugin svc-plugin-foo are unknown[^]*Start the gateway/ })
   const broken = homeOf(t, { 'etc/svc/capabilities.toml': `${CHOICES}enabled = "maybe"\n` })
-  t.match(await run(['capabilities', 'migrate', '--home', broken]), { code: 1, stderr: /capabilities\.toml is not valid; repair it first\n.*enabled/ })
+  t.match(await run(['capabilities', 'migrate', '--home', broken]), { code: 1, stderr: /capabilities\.toml is not valid; fix it first\n.*enabled/ })
   t.match(readFileSync(join(broken, 'etc/svc/capabilities.toml'), 'utf8'), 'maybe')
 })
 

@@ -83,10 +83,10 @@ t.test('failures exit 1 and keep what was said so far', async t => {
     ['an error event', (_request, response) => {
       sse(response).end(`${chunk({ content: 'Hel' })}event: error\ndata: {"error":{"code":"slot.stopped","message":"was unloaded","details":{}}}\n\n`)
     }, 'Hel\n', /^Error: the answer broke off: was unloaded \(slot\.stopped\)\n$/],
-    ['a stream that ends too early', (_request, response) => { sse(response).end(chunk({ content: 'Hel' })) }, 'Hel\n', /broke off before its end/],
+    ['a stream that ends too early', (_request, response) => { sse(response).end(chunk({ content: 'Hel' })) }, 'Hel\n', /ended early/],
     ['a connection that breaks', (_request, response) => {
       sse(response).write(chunk({ content: 'Hel' }), () => response.destroy())
-    }, 'Hel\n', /the connection broke off/],
+    }, 'Hel\n', /the connection was lost/],
     ['a refusal', (_request, response) => refuse(response, 404, 'model.not_found', 'no model is named agent'), '', /^Error: no model is named agent \(model\.not_found\)/],
     ['something else than a stream', {}, '', /not an event stream/]
   ]

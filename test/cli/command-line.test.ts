@@ -285,7 +285,7 @@ t.test('usage errors exit 2 and say what is wrong', async t => {
     ['slot create coder -m x --ctx-size many', /must be a number/],
     ['slot create coder -m x --ctx-size 4096.5', /must be a whole number/],
     ['slot create coder -m x --port 9000', /must be at most 8200/],
-    ['slot edit agent', /nothing to change/],
+    ['slot edit agent', /no changes were given/],
     ['slot edit agent --enable --disable', /cannot be used with/],
     ['slot edit agent --env 1A=x', /KEY=VALUE/],
     ['slot swap agent', /required option/],
@@ -298,7 +298,7 @@ t.test('usage errors exit 2 and say what is wrong', async t => {
     ['serve --log-level loud', /Allowed choices are debug/],
     ['plugin add git+https://example.org/x.git', /neither a folder, a tarball/],
     ['plugin remove ./x', /is not the name of a package/],
-    ['status --url ftp://x', /is not the address of a gateway/]
+    ['status --url ftp://x', /is not a gateway address/]
   ]
   for (const [line, expected] of cases) {
     const { code, stdout, stderr } = await run(line.split(' ').filter(word => word !== ''))

@@ -48,14 +48,14 @@ t.test('what cannot be installed says why, and leaves nothing', async t => {
   const broken = await fakeRegistry(t, { 'node-llama-cpp': { 'dist/index.js': brokenLibrary }, [build]: { 'bins/x.node': 'x' } }, version)
   const here = machine(t, broken)
   t.match(await here.svc('engine', 'install', 'embedded', '--gpu', 'none'), {
-    code: 1, stderr: /Error: the engine does not run on this machine: .*Illegal instruction\nNothing was installed/
+    code: 1, stderr: /Error: the engine cannot run on this machine: .*Illegal instruction\nNothing was installed/
   })
   t.same(readdirSync(here.engines), [])
   const offline = machine(t)
   t.match(await offline.svc('engine', 'install', 'embedded', '--gpu', 'none'), { code: 1, stderr: /Error: npm install failed[^]*ECONNREFUSED/ })
   t.same(readdirSync(offline.engines), [])
   const nowhere = join(here.home, 'nowhere')
-  t.match(await here.svc('engine', 'install', 'embedded', '--home', nowhere), { code: 1, stderr: /there is no gateway's home at/ })
+  t.match(await here.svc('engine', 'install', 'embedded', '--home', nowhere), { code: 1, stderr: /there is no gateway home at/ })
   t.notOk(existsSync(nowhere))
 })
 

@@ -44,12 +44,12 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
   t.match(await svc('install', 'http://127.0.0.1:9/mcp', '--direct'), { code: 2, stderr: /--direct needs --id/ })
   t.match(await svc('install', 'http://127.0.0.1:9/mcp?a=b&c'), { code: 1, stderr: /not on the public internet[^]*svc mcp install 'http:\/\/127\.0\.0\.1:9\/mcp\?a=b&c' --direct --id <id>/ })
   const nobody = await svc('install', 'http://127.0.0.1:9/mcp', '--direct', '--id', 'nobody')
-  t.match(nobody, { code: 1, stdout: 'Tool server nobody is installed.\n', stderr: /it does not run: [^]*`svc mcp logs nobody` shows[^]*`svc mcp uninstall nobody` takes it away/ })
+  t.match(nobody, { code: 1, stdout: 'Tool server nobody is installed.\n', stderr: /it is not running: [^]*`svc mcp logs nobody` shows[^]*`svc mcp uninstall nobody` removes it/ })
   t.match(gateway.desk.get('nobody').server, { url: 'http://127.0.0.1:9/mcp', transport: 'streamable-http' })
   t.match((await svc('logs', 'odd')).stdout, /Z state +starting\n[^]*Z state +ready, 13 tools/)
   t.match(await svc('status', 'nothing'), { code: 1, stderr: /no tool server is installed as 'nothing'; see `svc mcp list`/ })
   t.match((await svc('catalog', 'list', 'filesystem')).stdout, /npm:@modelcontextprotocol\/server-filesystem/)
-  t.match(await svc('catalog', 'list', 'acme'), { code: 0, stdout: 'There is none. `svc mcp catalog refresh` asks the registry for more.\n' })
+  t.match(await svc('catalog', 'list', 'acme'), { code: 0, stdout: 'No tool servers found. `svc mcp catalog refresh` loads more from the registry.\n' })
   t.match(await svc('catalog', 'refresh'), { code: 0, stdout: 'The registry has 1 tool server that can be installed here.\n' })
   t.match((await svc('catalog', 'list', 'acme')).stdout, /^npm:@acme\/notes@1\.0\.0 .* Notes of a team$/m)
   answer = null
@@ -70,8 +70,8 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
       const written = await connect(client, '--write')
       t.match(written, { code: 0, stdout: `${file} is written.\n` }, `${client}: ${written.stderr}`)
       t.ok((await readFile(file, 'utf8')).endsWith(content), client)
-      t.match((await connect(client, '--write')).stdout, 'has it already', client)
-      t.match(printed.stdout, `\`svc mcp connect ${client} --server off --write\` writes it there`, 'what it tells to run writes the same')
+      t.match((await connect(client, '--write')).stdout, 'already has it', client)
+      t.match(printed.stdout, `\`svc mcp connect ${client} --server off --write\` writes it to the file`, 'what it tells to run writes the same')
     }
     const json = join(home, 'own.json')
     await writeFile(json, '{\n    "theme": "dark",\n    "mcpServers": { "mine": { "url": "http://x" } }\n}\n', { mode: 0o640 })
@@ -95,7 +95,7 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
     for (const [file, text] of [[commented, '{ // mine\n  "mcp": {} }'], [yaml, 'mcp_servers: {}\n']] as const) {
       await writeFile(file, text)
       const refused = await connect(file === yaml ? 'hermes' : 'opencode', '--write', '--file', file)
-      t.match(refused, { code: 1, stderr: /was left as it is[^]*Add this by hand/ })
+      t.match(refused, { code: 1, stderr: /was not changed[^]*Add this by hand/ })
       t.equal(await readFile(file, 'utf8'), text)
     }
     t.match(await connect('notepad'), { code: 2 })

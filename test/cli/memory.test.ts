@@ -37,7 +37,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
 
   await t.test('agents that have told of themselves are listed, and no other note', async () => {
     const agent = (...words: string[]): Promise<Finished> => run(['agent', ...words, '--url', host.baseUrl])
-    t.match(await agent('peers'), { code: 0, stderr: /No agent has told of itself/ })
+    t.match(await agent('peers'), { code: 0, stderr: /No agent has announced itself/ })
     await svc('add', 'scout 1.0 looks after the house.', '-d', 'agents', '--tag', 'agent-identity', '--id', 'agent-identity-scout')
     await svc('add', 'Agents meet on Mondays.', '-d', 'agents')
     const { stdout } = await agent('peers')
@@ -55,7 +55,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     t.match(back, { code: 0, stdout: /web\.zip is in project__copy\.\n$/ }, back.stderr)
     t.match(await svc('list', '--dataset', 'project:copy'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
     t.match(await svc('import', 'project__copy', file), {
-      code: 1, stderr: /^Error: there is a bank 'project__copy' already\n`--on-conflict skip`, `replace` or `new-id` puts the file into it\.\n$/
+      code: 1, stderr: /^Error: bank 'project__copy' already exists\n`--on-conflict skip`, `replace` or `new-id` imports the file into it\.\n$/
     })
     for (const rule of ['skip', 'replace', 'new-id']) t.match(await svc('import', 'project__copy', file, '--on-conflict', rule), { code: 0 }, rule)
     t.equal((await svc('list', '--dataset', 'project:copy')).stdout.match(/Deploys happen on Tuesdays/g)?.length, 2, 'new-id leaves both')
@@ -71,7 +71,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     await writeFile(join(legacy, 'c.json'), '{')
     await writeFile(join(legacy, 'd.db'), 'SQLite')
     const plan = await svc('migrate', '--legacy-dir', legacy)
-    t.match(plan, { code: 0, stdout: '3 memories in 4 files would go to shared. Nothing was changed; --apply does it.\n', stderr: /c\.json: is no JSON[^]*d\.db: is no text/ })
+    t.match(plan, { code: 0, stdout: '3 memories in 4 files would go to shared. Nothing was changed; --apply imports them.\n', stderr: /c\.json: is no JSON[^]*d\.db: is no text/ })
     t.notMatch(await svc('list'), { stdout: /Bob/ })
     for (const _ of [1, 2]) t.match(await svc('migrate', '--legacy-dir', legacy, '--apply'), { code: 0, stdout: '3 memories of 4 files are in shared.\n' })
     const { items } = JSON.parse((await svc('list', '--json')).stdout) as { items: Array<{ text: string }> }
@@ -80,12 +80,12 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     const longer = await svc('migrate', '--legacy-dir', legacy)
     t.match(longer, { stdout: /^4 memories in 5 files/, stderr: /e\.jsonl: 1 of its 2 texts are longer than 1000000 characters/ }, 'what is left out is told')
     t.match(await svc('migrate', '--legacy-dir', join(legacy, 'd.db')), { code: 1, stderr: /d\.db cannot be read/ })
-    t.match(await svc('migrate', '--legacy-dir', join(folder, 'none')), { code: 1, stderr: /nothing to bring/ })
-    t.match(await svc('migrate'), { code: 1, stderr: new RegExp(`nothing to bring in ${host.home}/var/lib/svc/memory/cognee`) }, 'of the gateway that is named')
+    t.match(await svc('migrate', '--legacy-dir', join(folder, 'none')), { code: 1, stderr: /nothing to import/ })
+    t.match(await svc('migrate'), { code: 1, stderr: new RegExp(`nothing to import in ${host.home}/var/lib/svc/memory/cognee`) }, 'of the gateway that is named')
     t.match(await svc('migrate', '--legacy-dir', join(folder, 'none'), '--json'), { code: 1, stdout: /"files": 0/ }, 'for a program, too')
   })
 
-  t.match(await svc('graph', 'status'), { code: 0, stdout: /extraction +off\nslot +utility, which is no enabled llm slot: there are chat\n/ })
+  t.match(await svc('graph', 'status'), { code: 0, stdout: /extraction +off\nslot +utility, which is not an enabled llm slot: there are chat\n/ })
   t.match(await svc('graph', 'enable', '--slot', 'none'), { code: 1, stderr: /no enabled llm slot/ })
   t.match(await svc('graph', 'enable', '--slot', 'chat'), { code: 0, stdout: /extraction +on\nslot +chat\n/ })
   t.match(JSON.parse((await svc('graph', 'disable', '--json')).stdout), { enabled: false, extraction_slot: 'chat' })
@@ -133,9 +133,9 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     t.match(await svc('delete', 'eve', '-d', 'project:json', '-y', '--json'), { code: 1, stdout: /"deleted": 0/ })
   })
 
-  t.match(await svc('delete', id, '-d', 'project:web', '-y'), { code: 0, stdout: 'One memory is forgotten.\n' })
+  t.match(await svc('delete', id, '-d', 'project:web', '-y'), { code: 0, stdout: 'One memory is deleted.\n' })
   t.match(await svc('delete', id, '-d', 'project:web'), { code: 1, stderr: /no such memory/ })
-  t.match(await svc('list', '--dataset', 'project:web'), { code: 0, stdout: '', stderr: 'Nothing is remembered here.\n' })
+  t.match(await svc('list', '--dataset', 'project:web'), { code: 0, stdout: '', stderr: 'There are no memories here.\n' })
   t.match(await svc('disable'), { code: 0, stdout: /is off/ })
 })
 
@@ -148,7 +148,7 @@ t.test('a Hindsight server is taken by its address and searched, and one that do
   t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
   t.match(JSON.parse((await svc('search', 'printer', '--json')).stdout), { items: [{ id: 'printer', text: /printer/, score: Number }] })
   t.match(await svc('search', 'nothing', '--after', '2026-01-01', '--tag', 'x'), { code: 0, stdout: '', stderr: /Nothing is found/ })
-  t.match(await svc('enable', '--engine', 'embedded', '--server', fake.url), { code: 2, stderr: /--server goes with/ })
+  t.match(await svc('enable', '--engine', 'embedded', '--server', fake.url), { code: 2, stderr: /--server needs/ })
   fake.key = 'right'
   t.match(await svc('status'), { code: 1, stdout: /memory +on, and does not answer/, stderr: /put it into api\.env as HINDSIGHT_API_TENANT_API_KEY/ })
 })

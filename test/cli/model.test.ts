@@ -57,7 +57,7 @@ t.test('register, scan, assign and rm send what the command line says', async t 
   t.match(await svc('model', 'assign', 'qwen3-4b', '-s', 'agent'), { code: 0, stdout: /svc slot restart agent/ })
   t.same(fake.seen.at(-1)?.body, { model: { default: 'qwen3-4b' } })
   t.match(await svc('model', 'assign', 'gpt-x', '-s', 'agent'), { code: 1, stderr: /a model of cloud/ })
-  t.match(await svc('model', 'rm', 'qwen3-4b', '-f'), { code: 0, stdout: /its file is still there[^]*Without a model now: agent/ })
+  t.match(await svc('model', 'rm', 'qwen3-4b', '-f'), { code: 0, stdout: /its file is still on disk[^]*Slots without a model now: agent/ })
   for (const key of ['n\n', '\u0004']) {
     const asking = new FakeProcess({ tty: true })
     const answer = asking.run('model', 'rm', 'qwen3-4b', '--url', fake.url)
@@ -88,7 +88,7 @@ t.test('pull against a real gateway and hub: lines for a log, a bar for people, 
   const json = JSON.parse((await run(['model', 'pull', 'mine', '--json', '--url', url])).stdout) as object
   t.match(json, { model_id: 'mine', state: 'completed' })
   t.match(await run(['model', 'pull', 'other', '--repo', 'org/m', '-d', '--url', url]), { code: 0, stdout: /svc model pull other follows it/ })
-  t.match(await run(['model', 'pull', 'other', '--cancel', '--url', url]), { code: 0, stdout: /is cancelled|was over already/ })
+  t.match(await run(['model', 'pull', 'other', '--cancel', '--url', url]), { code: 0, stdout: /is cancelled|had already finished/ })
 })
 
 t.test('a pull that fails or is cancelled says why and how to resume it', async t => {
@@ -100,7 +100,7 @@ t.test('a pull that fails or is cancelled says why and how to resume it', async 
   t.match(await pull('nobody'), { code: 1, stderr: /^Error: no source is known for 'nobody': name a repository with --repo and --file, or pick a model of `svc model catalog` \(model\.invalid_source/ })
   t.match(await pull('org/gated'), { code: 1, stderr: /accept its licence at .*HF_TOKEN.*hf\.gated/ })
   hub.fail('cdn', 'm.gguf', { kind: 'corrupt' })
-  t.match(await pull('org/m'), { code: 1, stdout: '', stderr: /the pull of 'org\/m' failed: .*pull\.checksum_mismatch\)\nWhat is there is kept for a day/ })
+  t.match(await pull('org/m'), { code: 1, stdout: '', stderr: /the pull of 'org\/m' failed: .*pull\.checksum_mismatch\)\nThe partial download is kept for a day/ })
 
   hub.fail('cdn', 'm.gguf', { kind: 'stall', after: 300_000 })
   const cancelled = new FakeProcess()
@@ -121,7 +121,7 @@ t.test('Ctrl-C leaves, and the gateway goes on', async t => {
   await hub.reaches('m.gguf', 1)
   await gateway.received('org/m', 300_000)
   process.send('SIGINT')
-  t.match(await left, { code: 130, stdout: '', stderr: /The gateway goes on with the pull: `svc model pull org\/m` follows it, with --cancel it ends\.\n$/ })
+  t.match(await left, { code: 130, stdout: '', stderr: /The gateway continues the pull: `svc model pull org\/m` follows it, with --cancel it ends\.\n$/ })
   t.match(await gateway.over('org/m'), { state: 'completed' })
 })
 

@@ -44,7 +44,7 @@ t.test('two machines: one command brings the slots of the other, and its names w
   here.look()
   const gone = await svc('status')
   t.equal(gone.code, 0)
-  t.match(gone.stdout, /Gateways that do not tell their slots\n {2}127-0-0-1: .*ECONNREFUSED/)
+  t.match(gone.stdout, /Gateways that do not report their slots\n {2}127-0-0-1: .*ECONNREFUSED/)
   t.match((await svc('slot', 'list', '--remote')).stdout, /127-0-0-1: its slots cannot be shown: /)
 })
 
@@ -85,7 +85,7 @@ t.test('an address that leads back here is refused, and one written by hand show
   t.match(rows[1], { remote_error: 'its address leads back to this gateway' })
 
   const cases: Array<[string[], RegExp]> = [
-    [['--svc', 'workshop'], /'workshop' is no address/], [['x', 'http://a', '--svc', 'http://b'], /cannot be used with 'http:\/\/a'/],
+    [['--svc', 'workshop'], /'workshop' is not an address/], [['x', 'http://a', '--svc', 'http://b'], /cannot be used with 'http:\/\/a'/],
     [['x', '--svc', 'http://b', '--template', 'openai'], /cannot be used with --template/], [[], /a name is needed/]
   ]
   for (const [args, message] of cases) {

@@ -15,7 +15,7 @@ t.test('a profile from its creation to its end, and over to another host', async
   for (const line of list.stdout.trimEnd().split('\n')) t.ok(textWidth(line) <= 80, line)
 
   const created = await svc('create', 'long', '--from', 'rocm', '--flags', '--flash-attn on', '--intent', 'long texts')
-  t.match(created, { code: 0, stdout: 'Profile long is there.\nUse it: svc slot edit <slot> --profile long\n' })
+  t.match(created, { code: 0, stdout: 'Profile long is created.\nUse it: svc slot edit <slot> --profile long\n' })
   const record = JSON.parse((await svc('show', 'long', '--json')).stdout) as object
   const base = JSON.parse((await svc('show', 'rocm', '--json')).stdout) as { image: string }
   t.match(record, { image: base.image, flags: '--flash-attn on', device_class: 'gpu', backend: 'rocm', cloned_from: 'rocm', seed: false })
@@ -26,7 +26,7 @@ t.test('a profile from its creation to its end, and over to another host', async
 
   t.match(await svc('edit', 'long', '--mtp', '--quant', 'Q4_K_M'), { code: 0, stdout: 'Profile long is changed.\n' })
   t.match(JSON.parse((await svc('show', 'long', '--json')).stdout), { mtp: true, quant: 'Q4_K_M', flags: '--flash-attn on' })
-  t.match(await svc('edit', 'long'), { code: 2, stderr: /nothing to change/ })
+  t.match(await svc('edit', 'long'), { code: 2, stderr: /no changes were given/ })
   t.match(await svc('edit', 'rocm', '--mtp'), { code: 1, stderr: /profiles\.seed_immutable/ })
 
   t.match(await svc('export', 'long', '-o', 'long.json'), { code: 0, stdout: 'Profile long is in long.json.\n' })
@@ -34,10 +34,10 @@ t.test('a profile from its creation to its end, and over to another host', async
   const envelope = JSON.parse(readFileSync(join(folder, 'long.json'), 'utf8')) as object
   t.match(envelope, { kind: 'svc.profile', name: 'long', checksum: /^sha256:/ })
   t.match(JSON.parse((await svc('export', 'long')).stdout), { ...envelope, exported_at: String })
-  t.match(await svc('import', 'long.json', '--dry-run'), { code: 1, stderr: /there is a profile named long already/ })
-  t.match(await svc('import', 'long.json', '--dry-run', '--name', 'other'), { code: 0, stdout: 'The envelope is good, and the name other is free.\n' })
+  t.match(await svc('import', 'long.json', '--dry-run'), { code: 1, stderr: /profile long already exists/ })
+  t.match(await svc('import', 'long.json', '--dry-run', '--name', 'other'), { code: 0, stdout: 'The envelope is valid, and the name other is free.\n' })
   t.match(JSON.parse((await svc('import', 'long.json', '--dry-run', '--name', 'other', '--json')).stdout), { dry_run: true, valid: true })
-  t.match(await svc('import', 'long.json', '--name', 'other'), { code: 0, stdout: 'Profile other is there.\n' })
+  t.match(await svc('import', 'long.json', '--name', 'other'), { code: 0, stdout: 'Profile other is created.\n' })
   t.match(await svc('import', 'nowhere.json'), { code: 2, stderr: /nowhere\.json cannot be read \(ENOENT\)/ })
 
   writeFileSync(join(folder, 'bent.json'), readFileSync(join(folder, 'long.json'), 'utf8').replace('long texts', 'short texts'))

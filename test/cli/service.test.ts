@@ -54,11 +54,11 @@ t.test('a service is installed, started, looked at, stopped and taken away at th
   t.match((await svc('list')).stdout, /^SERVICE +STATE +RUNS AS +STARTS +ADDRESS\nnotes +down +container +- +http:\/\/127\.0\.0\.1:4777\/\n$/)
   for (const way of [[], ['--follow']]) {
     const none = await svc('logs', 'notes', ...way)
-    t.match(none, { code: 1, stdout: '', stderr: /^Error: Notes is not here.*\n`(npx )?svc service install notes` brings it\n$/ }, none.stderr)
+    t.match(none, { code: 1, stdout: '', stderr: /^Error: Notes is not installed.*\nInstall it with `(npx )?svc service install notes`\.\n$/ }, none.stderr)
   }
   const installed = await svc('install', 'notes')
   t.match(installed, { code: 0, stderr: /Notes: Odd License, its name may not be changed/ }, installed.stderr)
-  t.match(installed.stdout, /Notes is installed\.\nsvc\.toml has \[dispatcher\] list_unloaded = true for it now\.\nStart it: svc service start notes/)
+  t.match(installed.stdout, /Notes is installed\.\nsvc\.toml now sets \[dispatcher\] list_unloaded = true for it\.\nStart it: svc service start notes/)
   t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), /list_unloaded = true/)
   t.match(await svc('start', 'notes'), { code: 0, stdout: 'Notes answers.\n' })
   t.match(await svc('enable', 'notes'), { code: 0, stdout: 'Notes starts with the gateway.\n' })
@@ -126,9 +126,9 @@ t.test('the unit is written where it is told to, never over a file of somebody e
   t.match(await run(['service', 'install', '--folder', folder, '--home', '/srv/svc']), { code: 0 }, 'its own it writes again')
   t.match(await readFile(file, 'utf8'), /serve --home \/srv\/svc\n[^]*ReadWritePaths=\/srv\/svc\n/)
   t.match(await run(['service', 'uninstall', '--folder', folder]), { code: 0 })
-  t.match(await run(['service', 'uninstall', '--folder', folder]), { code: 1, stderr: /is not there/ })
+  t.match(await run(['service', 'uninstall', '--folder', folder]), { code: 1, stderr: /does not exist/ })
   await writeFile(file, '[Unit]\n')
-  for (const verb of ['install', 'uninstall']) t.match(await run(['service', verb, '--folder', folder]), { code: 1, stderr: /left alone/ }, verb)
+  for (const verb of ['install', 'uninstall']) t.match(await run(['service', verb, '--folder', folder]), { code: 1, stderr: /was not changed/ }, verb)
 })
 
 t.test('a gateway that a service manager started tells when it is ready and when it stops', async t => {

@@ -56,9 +56,9 @@ t.test('a pull that fails is told, and ends with 1', async t => {
   const url = ['--url', gateway.baseUrl]
   const { code, stderr, stdout } = await run(['setup', '--auto', ...url])
   t.equal(code, 1)
-  t.match(stderr, /not all of it could be set up\n {2}agent: its model did not arrive: [^\n]*checksum_mismatch[^\n]*\n {2}coder: [^\n]*hf\.repo_not_found/)
-  t.match(stdout, /hermes is skipped: it is brought when it is asked for/)
-  t.match((await run(['slot', 'list', ...url], { columns: 140 })).stdout, /agent .*pull failed[^]*\nagent: its model did not arrive: .*`svc model pull small` tries again/)
+  t.match(stderr, /the setup is incomplete\n {2}agent: its model was not downloaded: [^\n]*checksum_mismatch[^\n]*\n {2}coder: [^\n]*hf\.repo_not_found/)
+  t.match(stdout, /hermes is skipped: it is installed on request/)
+  t.match((await run(['slot', 'list', ...url], { columns: 140 })).stdout, /agent .*pull failed[^]*\nagent: its model was not downloaded: .*`svc model pull small` tries again/)
 })
 
 /** Types an answer when its question is shown. */
@@ -138,8 +138,8 @@ t.test('only what can be brought here is asked for, with its size and licence; a
     return { asked, done: await done }
   }
   const failed = await setUp('liar')
-  t.match(failed.asked, /An agent works with a slot for code:\n[^]*\d +tiny +An agent of a few lines \(214 MB, MIT\)\n/)
-  t.match(failed.done, { code: 1, stderr: /not all of it could be set up\n[^]*liar: tiny-agent 2\.9\.0 was installed where 3\.0\.0 was asked for; try it again: svc agent reprovision liar/ })
+  t.match(failed.asked, /An agent needs a slot for code:\n[^]*\d +tiny +An agent of a few lines \(214 MB, MIT\)\n/)
+  t.match(failed.done, { code: 1, stderr: /the setup is incomplete\n[^]*liar: tiny-agent 2\.9\.0 was installed where 3\.0\.0 was asked for; try again: svc agent reprovision liar/ })
   await run(['agent', 'uninstall', 'liar', '--url', gateway.baseUrl])
   const { done } = await setUp('tiny')
   t.match(done, { code: 0, stdout: /tiny is being installed\n[^]*tiny 1\.0\.0 is installed\n/, stderr: /tiny: packages\n/ })
@@ -155,7 +155,7 @@ t.test('Ctrl-C while the gateway makes the slots: it goes on', async t => {
   const finished = process.run('setup', '--auto', '--url', fake.url)
   await fake.request('POST /api/install/apply')
   process.send('SIGINT')
-  t.match(await finished, { code: 130, stderr: /The gateway goes on: slots come up when their models are there/ })
+  t.match(await finished, { code: 130, stderr: /The gateway continues: slots start once their models are downloaded/ })
 })
 
 t.test('nobody to ask, nobody to talk to', async t => {

@@ -36,11 +36,11 @@ t.test('a stack from a snapshot to its end, and over to another host', async t =
   t.match(await svc('export', 'mine', '-o', 'mine.svcstack.json'), { code: 0, stdout: 'Stack mine is in mine.svcstack.json.\n' })
   const envelope = JSON.parse(readFileSync(join(folder, 'mine.svcstack.json'), 'utf8')) as object
   t.match(JSON.parse((await svc('export', 'mine')).stdout), { ...envelope, exported_at: String })
-  t.match(await svc('import', 'mine.svcstack.json', '--dry-run'), { code: 1, stderr: /there is a stack mine already/ })
+  t.match(await svc('import', 'mine.svcstack.json', '--dry-run'), { code: 1, stderr: /stack mine already exists/ })
   t.match(await svc('import', 'mine.svcstack.json', '--dry-run', '--slug', 'other'), {
-    code: 0, stdout: 'The envelope is good, and the slug other is free.\nHere: coder, nomic, small\n'
+    code: 0, stdout: 'The envelope is valid, and the slug other is free.\nHere: coder, nomic, small\n'
   })
-  t.match(await svc('import', 'mine.svcstack.json', '--slug', 'other'), { code: 0, stdout: /^Stack other is there\.\nHere: coder.*\nSee what/ })
+  t.match(await svc('import', 'mine.svcstack.json', '--slug', 'other'), { code: 0, stdout: /^Stack other is created\.\nHere: coder.*\nSee what/ })
   writeFileSync(join(folder, 'bent.json'), JSON.stringify(envelope).replace('"Mine"', '"Yours"'))
   t.match(await svc('import', 'bent.json', '--dry-run'), { code: 1, stderr: /checksum of the envelope is wrong/ })
   t.match(await svc('import', 'bent.json'), { code: 1, stderr: /stacks\.bad_envelope/ })
@@ -57,13 +57,13 @@ t.test('what does not run ends with 1', async t => {
   const far = { name: 'Far', slots: [{ slot: 'agent', model: 'not-here', device: 'cpu' }] }
   await gateway.call('POST', '/api/stacks', { slug: 'far', stack: far })
   const dry = await run(['stack', 'apply', 'far', '--dry-run', '--url', gateway.baseUrl])
-  t.match(dry, { code: 1, stderr: /stack far is not for this host as it is: slot agent serves and would not come up again; nothing was changed\nFix .*--force/ })
+  t.match(dry, { code: 1, stderr: /stack far does not fit this host: slot agent is serving and would not start again; nothing was changed\nFix .*--force/ })
   t.match(await run(['stack', 'apply', 'far', '--yes', '--url', gateway.baseUrl]), { code: 1, stderr: /would leave slot 'agent' dead: .*not-here.*stacks\.would_break/ })
   for (const more of [[], ['--json']]) {
     const { code, stdout, stderr } = await run(['stack', 'apply', 'far', '--yes', '--force', ...more, '--url', gateway.baseUrl])
     t.equal(code, 1)
     if (more.length === 0) t.match(stdout, /Stack far is configured; failed: slot:agent\.\n$/)
-    t.match(stderr, /stack far is in force, but not all of it runs\n[^]*slot:agent: .*not-here/)
+    t.match(stderr, /stack far is active, but not all of it is running\n[^]*slot:agent: .*not-here/)
   }
   t.match((await run(['stack', 'list', '--url', gateway.baseUrl])).stdout, /far +active, not all runs/)
 })

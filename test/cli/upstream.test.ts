@@ -43,7 +43,7 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   const moving = new FakeProcess()
   moving.stdin.end('sk-again\n')
   const moved = await moving.run('upstream', 'edit', 'lab', '--address', other.url, '--url', gateway.baseUrl)
-  t.match(moved, { code: 0, stdout: /The key goes to another address, so it has to be given again\.[^]*Upstream lab is changed/ }, moved.stderr)
+  t.match(moved, { code: 0, stdout: /The key would go to another address, so it must be set again\.[^]*Upstream lab is changed/ }, moved.stderr)
   t.match(await readFile(join(gateway.home, 'etc/svc/api.env'), 'utf8'), 'sk-again')
   const back = new FakeProcess()
   back.stdin.end(`${KEY}\n`)
@@ -70,7 +70,7 @@ t.test('what makes no sense is not sent', async t => {
   const cases: Array<[string[], RegExp]> = [
     [['add', 'x'], /an address or a template is needed/], [['add', 'x', 'http://x', '--auth', 'magic'], /Allowed choices are bearer/],
     [['add', 'x', 'http://x', '--key-env', 'sk-not-a-name'], /not the key itself/], [['add', 'x', 'http://x', '--retries', '11'], /at most 10/],
-    [['edit', 'x'], /nothing to change was given/], [['edit', 'x', '--enable', '--disable'], /cannot be used with/], [['key', 'bare'], /names no variable/]
+    [['edit', 'x'], /no changes were given/], [['edit', 'x', '--enable', '--disable'], /cannot be used with/], [['key', 'bare'], /has no variable/]
   ]
   for (const [args, message] of cases) {
     const { code, stderr } = await run(['upstream', ...args, '--url', fake.url])
@@ -111,8 +111,8 @@ t.test('aliases are set, listed and removed, and what is wrong with one is said'
   t.teardown(() => gateway.close())
   const svc = (...args: string[]): Promise<Finished> => run(['alias', ...args, '--url', gateway.baseUrl])
   t.match((await svc('list')).stdout, 'There are no aliases. Add one: svc alias set gpt-4.1 agent')
-  t.equal((await svc('set', 'gpt-4.1', 'lab/vendor/one')).stdout, 'gpt-4.1 leads to lab/vendor/one.\n')
-  t.match((await svc('set', 'qwen3:4b', 'nothing')).stdout, 'Nothing is named nothing yet: requests for qwen3:4b are refused until it is.')
+  t.equal((await svc('set', 'gpt-4.1', 'lab/vendor/one')).stdout, 'gpt-4.1 now stands for lab/vendor/one.\n')
+  t.match((await svc('set', 'qwen3:4b', 'nothing')).stdout, 'nothing does not exist yet: requests for qwen3:4b are refused until it does.')
   t.match((await svc('list')).stdout, /ALIAS +LEADS TO +STATUS *\ngpt-4\.1 +lab\/vendor\/one +remote *\nqwen3:4b +nothing +leads nowhere/)
   t.same(JSON.parse((await svc('list', '--json')).stdout), { 'gpt-4.1': 'lab/vendor/one', 'qwen3:4b': 'nothing' })
   t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), /"gpt-4\.1" = "lab\/vendor\/one"/)
@@ -134,7 +134,7 @@ t.test('lists fit 80 columns and say what is wrong', async t => {
   for (const line of lines.slice(0, 5)) t.ok(textWidth(line) <= 80, line)
   t.match(stdout, /left alone/)
   t.match(stdout, /fresh +not asked yet/)
-  t.match(stdout, 'failed 5 times in a row and is left alone for 10 s')
+  t.match(stdout, 'failed 5 times in a row and is not used for 10 s')
   t.notMatch(stdout, '\u001b')
   t.same(JSON.parse((await run(['upstream', 'list', '--json', '--url', fake.url])).stdout), rows)
 })

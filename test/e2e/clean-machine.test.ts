@@ -77,7 +77,7 @@ t.test('a clean machine with a gateway that runs: one command, then the model an
   })
   t.equal(await answer(gateway.url), demoSentence)
   const again = await machine.setup('--url', gateway.url).finished
-  t.match(again, { code: 0, stdout: /already; none was made/ }, 'once more changes nothing')
+  t.match(again, { code: 0, stdout: /already exists; none was created/ }, 'once more changes nothing')
   t.equal(await gateway.kill('SIGTERM'), 0)
 })
 
@@ -93,7 +93,7 @@ t.test('a clean machine without one: cut, left, taken up, cut again, then starte
   first.child.kill('SIGINT')
   const left = await first.finished
   t.equal(left.code, 130)
-  t.match(left.stderr, /No gateway runs[^]*What has come so far is kept/)
+  t.match(left.stderr, /No gateway runs[^]*Partial downloads are kept/)
   t.match(await slot(), /enabled = false[^]*pending_model = "tiny"/)
 
   hub.fail('cdn', FILE, { kind: 'cut', after: 400_000 }, 1, 'GET')

@@ -299,7 +299,7 @@ t.test('svc uninstall takes a service\'s container and the images of its home fr
   t.match(listed, { code: 0, stdout: new RegExp(`engine +svc-\\S+ \\(${openWebui.container!.image.replaceAll('.', '\\.')}\\)\\n[^]*image +${openWebui.container!.image.replaceAll('.', '\\.')}\\n`) })
   t.strictSame(await containersOf(host, home), [container])
   const done = await uninstall('--purge', '--force')
-  t.match(done, { code: 0, stdout: /All of it is removed/ }, done.stderr)
+  t.match(done, { code: 0, stdout: /Everything is removed/ }, done.stderr)
   t.strictSame(await containersOf(host, home), [])
   t.equal(await docker('image', 'ls', '--quiet', openWebui.container!.image), '', 'its image')
   t.equal(await docker('inspect', '--format', '{{.State.Running}}', foreign), 'true')

@@ -202,7 +202,7 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
     t.strictSame(await files(), before)
     t.equal((await run('systemctl is-active svc-api')).stdout.trim(), 'active', 'a dry run stops nothing')
     const done = await svc('uninstall', '--purge', '--force')
-    t.match(done, { code: 0, stdout: /svc-api\.service, which is stopped first\n[^]*All of it is removed\./ }, done.stderr)
+    t.match(done, { code: 0, stdout: /svc-api\.service, which is stopped first\n[^]*Everything is removed\./ }, done.stderr)
     const after = new Set(await files())
     const gone = before.filter(path => !after.has(path))
     for (const path of gone) t.ok(dry.things.some(({ name }) => path.startsWith(name)), `${path} was listed`)
@@ -221,14 +221,14 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
     const installed = await macSvc('service', 'install')
     t.match(installed, {
       code: 0,
-      stdout: `${plist} is written.\nThe gateway runs as a job of launchd and starts with the machine: sudo launchctl print system/dev.svc.gateway\nWhat it writes is in ${log}\n`
+      stdout: `${plist} is written.\nThe gateway runs as a job of launchd and starts with the machine: sudo launchctl print system/dev.svc.gateway\nIts log is ${log}\n`
     }, installed.stderr)
     t.equal((await run('cat /root/told')).stdout, `bootout system/dev.svc.gateway\nbootstrap system ${plist}\n`)
     t.match((await run(`cat ${plist}`)).stdout, /<key>UserName<\/key><string>daemon<[^]*\/opt\/homebrew\/bin:/)
     t.equal((await run(`stat -c %U ${log} /etc/svc /var/lib/svc`)).stdout, 'daemon\ndaemon\ndaemon\n')
-    t.match(await macSvc('service', 'install', '--user', 'nobody-here'), { code: 1, stderr: /this machine has no user nobody-here/ })
+    t.match(await macSvc('service', 'install', '--user', 'nobody-here'), { code: 1, stderr: /user nobody-here does not exist on this machine/ })
     await run('touch /root/refuses')
-    t.match(await macSvc('service', 'install'), { code: 1, stderr: /launchd does not take .*: Bootstrap failed: 5/ })
+    t.match(await macSvc('service', 'install'), { code: 1, stderr: /launchd rejects .*: Bootstrap failed: 5/ })
     t.match(await macSvc('service', 'uninstall'), { code: 0, stdout: /is removed/ })
     t.not((await run(`ls ${plist}`)).code, 0)
   })

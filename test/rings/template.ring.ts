@@ -80,7 +80,7 @@ async function story (t: Test, shop: Workshop, gateway: LiveGateway, meanwhile =
   const left = await get('/api/plugins') as { plugins: Array<{ name: string }> }
   t.notOk(left.plugins.some(({ name }) => name === 'espeak'), 'the plugin is gone')
   t.equal((await fetch(`${gateway.url}/api/slots/tts`)).status, 404)
-  t.equal(await gateway.end('SIGTERM'), 0, 'the gateway stops in good order')
+  t.equal(await gateway.end('SIGTERM'), 0, 'the gateway stops cleanly')
 }
 
 /** A file that a player takes for real speech. */

@@ -133,7 +133,7 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
 
     t.notMatch(dev.text(), /import_failed/, 'what is loaded before the compiler has looked at it is what the compiler makes')
     await dev.interrupt()
-    t.match(dev.text(), /svc-plugin-my-routes is removed from the gateway again\./)
+    t.match(dev.text(), /svc-plugin-my-routes is unloaded from the gateway\./)
     t.notMatch(await readFile(join(home, 'etc/svc/svc.toml'), 'utf8'), /my-routes/)
     await sh(t, folder, { ...shop.env, npm_config_ignore_scripts: 'false' }, 'npm install')
     t.ok(isLinked(), 'npm install, which takes the link away, has it set again')

@@ -8,7 +8,7 @@ import { agentListSchema } from '../../record/agent-record.js'
 export function addAgentList (agent: Command, cli: Cli): void {
   agent.command('list')
     .description('list the agents that can be run on this gateway')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent list'))
     .action(async ({ json }: { json?: true }, command: Command) => {
       const client = cli.client(command)

@@ -38,9 +38,9 @@ export async function wholeId (client: ApiClient, typed: string): Promise<string
   const { approvals } = await client.call({ path: '/api/agent/approvals' }, approvalListSchema)
   const found = approvals.filter(({ id }) => id.startsWith(typed.toLowerCase()))
   if (found.length === 1) return found[0]!.id
-  const hints = ['`svc agent approvals list` shows those that wait.']
-  if (found.length === 0) throw new CliFailure(`no call that waits has an id that begins with ${typed}`, { hints })
-  throw new CliFailure(`${found.length} calls that wait have ids that begin with ${typed}; give more of it`, { hints })
+  const hints = ['`svc agent approvals list` shows the pending ones.']
+  if (found.length === 0) throw new CliFailure(`no pending call has an id that starts with ${typed}`, { hints })
+  throw new CliFailure(`${found.length} pending calls have ids that start with ${typed}; type more of the id`, { hints })
 }
 
 /** `tool model (key=value, …)`: what it would do. */

@@ -45,15 +45,15 @@ interface Caps extends Options {
 }
 
 export function addBudgetCommands (agent: Command, cli: Cli): void {
-  const budget = agent.command('budget').description('what an agent may spend at upstreams')
+  const budget = agent.command('budget').description('limit what an agent may spend at upstreams')
   const command = (name: string, description: string): Command => budget.command(name)
     .description(description)
     .option('--agent <name>', 'whose', USUAL_AGENT)
-    .option('--persona <id>', 'in which of its personas; by default the one that is active')
-    .option('--json', 'print the answer of the API')
+    .option('--persona <id>', 'for one of its personas; default is the active one')
+    .option('--json', 'print the API response')
 
-  command('show', 'show caps, and what was spent')
-    .option('--ledger', 'list what was reserved, settled and charged, newest first')
+  command('show', 'show caps and spending')
+    .option('--ledger', 'list reservations, settlements and charges, newest first')
     .addHelpText('after', examples('svc agent budget show', 'svc agent budget show --agent pi --ledger'))
     .action(async (options: Options & { readonly ledger?: true }, self: Command) => {
       const client = cli.client(self)
@@ -64,16 +64,16 @@ export function addBudgetCommands (agent: Command, cli: Cli): void {
       show(cli, viewSchema.parse(answer))
     })
 
-  command('set', 'give an agent a budget, or change it; what is not named stays')
-    .option('--daily <usd>', 'cap of a day by UTC, or none', usdOrNone)
-    .option('--monthly <usd>', 'cap of a calendar month by UTC, or none', usdOrNone)
-    .option('--lifetime <usd>', 'cap of everything, or none', usdOrNone)
-    .option('--per-call <usd>', 'cap of what one request may cost, or none', usdOrNone)
-    .option('--soft', 'refuse nothing, only tell')
-    .option('--hard', 'refuse what goes beyond a cap; the default')
+  command('set', 'set or change the budget of an agent; caps that are not given stay')
+    .option('--daily <usd>', 'daily cap (UTC days), or none', usdOrNone)
+    .option('--monthly <usd>', 'monthly cap (UTC calendar months), or none', usdOrNone)
+    .option('--lifetime <usd>', 'cap on the total, or none', usdOrNone)
+    .option('--per-call <usd>', 'cap on the cost of one request, or none', usdOrNone)
+    .option('--soft', 'only report requests over a cap')
+    .option('--hard', 'refuse requests over a cap; the default')
     .addHelpText('after', examples('svc agent budget set --daily 2 --monthly 20', 'svc agent budget set --agent pi --daily none --soft'))
     .action(async ({ daily, monthly, lifetime, perCall, soft, hard, ...options }: Caps, self: Command) => {
-      if (soft === true && hard === true) throw new CliFailure('--soft and --hard say two different things; give one of them')
+      if (soft === true && hard === true) throw new CliFailure('--soft and --hard cannot be used together')
       const body = {
         daily_usd: capOf(daily), monthly_usd: capOf(monthly), lifetime_usd: capOf(lifetime), per_call_max_usd: capOf(perCall),
         ...(soft === true || hard === true ? { hard_cap: hard === true } : {})
@@ -84,13 +84,13 @@ export function addBudgetCommands (agent: Command, cli: Cli): void {
       show(cli, viewSchema.parse(answer))
     })
 
-  command('off', 'end a budget; what was spent stays known')
+  command('off', 'remove a budget; its past spending stays on record')
     .addHelpText('after', examples('svc agent budget off --agent pi'))
     .action(async (options: Options, self: Command) => {
       const client = cli.client(self)
       const answer = await client.raw({ method: 'DELETE', path: await budgetPath(client, options) })
       if (options.json === true) return cli.out.json(answer)
-      cli.out.line(`${options.agent} has no budget now; nothing of it is counted any more.`)
+      cli.out.line(`${options.agent} no longer has a budget; its spending is not counted.`)
     })
 }
 
@@ -100,7 +100,7 @@ async function budgetPath (client: ApiClient, { agent, persona }: Options): Prom
 }
 
 function show (cli: Cli, { budget, spend }: View): void {
-  if (budget === null) cli.out.line('There is no budget: nothing is counted. Give one: svc agent budget set --daily 2')
+  if (budget === null) cli.out.line('There is no budget: spending is not counted. Set one: svc agent budget set --daily 2')
   const rows = [
     ['today', budget?.daily_usd, spend.today_usd], ['this month', budget?.monthly_usd, spend.mtd_usd],
     ['lifetime', budget?.lifetime_usd, spend.lifetime_usd], ['one request', budget?.per_call_max_usd, null]
@@ -110,7 +110,7 @@ function show (cli: Cli, { budget, spend }: View): void {
     { title: 'CAP', cell: ([, cap]) => cap == null ? 'none' : dollars(cap) },
     { title: 'SPENT', cell: ([,, spent]) => spent === null ? '' : dollars(spent) }
   ], rows)
-  if (budget?.hard_cap === false) cli.out.note('What goes beyond a cap is told and not refused.')
+  if (budget?.hard_cap === false) cli.out.note('Requests over a cap are reported, not refused.')
 }
 
 async function showLedger (cli: Cli, client: ApiClient, path: string, json: true | undefined): Promise<void> {

@@ -14,8 +14,8 @@ const NAME = 'svc'
 
 export function addAgentConnect (agent: Command, cli: Cli): void {
   agent.command('connect <agent>')
-    .description('print what makes an agent use the models and tools of this gateway, or write it to its configuration')
-    .option('--write', 'write it; what is there stays, and a copy of it is kept')
+    .description('print the configuration that points an agent at the models and tools of this gateway, or write it')
+    .option('--write', 'write it to the file; existing entries stay, and a backup is kept')
     .option('--json', 'print files and content as JSON')
     .addHelpText('after', examples('svc agent connect codex', 'svc agent connect opencode --write'))
     .action(async (name: string, { write, json }: { write?: true, json?: true }, command: Command) => {
@@ -39,7 +39,7 @@ export function addAgentConnect (agent: Command, cli: Cli): void {
         for (const { file, content } of shown) cli.out.lines([`For ${file}:`, '', ...content.trimEnd().split('\n'), ''])
       }
       cli.out.lines(hints)
-      if (write !== true && files.size > 0) cli.out.line(`\`svc agent connect ${name} --write\` writes it there.`)
+      if (write !== true && files.size > 0) cli.out.line(`\`svc agent connect ${name} --write\` writes it to the file.`)
     })
 }
 

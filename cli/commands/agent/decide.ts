@@ -8,8 +8,8 @@ import { approvalAnswerSchema, wholeId } from './approval-record.js'
 
 export function addApprovalsDecide (approvals: Command, cli: Cli): void {
   approvals.command('approve <id>')
-    .description('run a call that waits, and wait until it has ended; the beginning of its id will do')
-    .option('--json', 'print the answer of the API')
+    .description('run a pending call and wait for it to finish; the start of its id is enough')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent approvals approve 3fb20c1d'))
     .action(async (typed: string, { json }: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -25,9 +25,9 @@ export function addApprovalsDecide (approvals: Command, cli: Cli): void {
     })
 
   approvals.command('deny <id>')
-    .description('refuse a call that waits; the beginning of its id will do')
-    .option('--reason <text>', 'what the agent is told')
-    .option('--json', 'print the answer of the API')
+    .description('refuse a pending call; the start of its id is enough')
+    .option('--reason <text>', 'reason that the agent receives')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent approvals deny 3fb20c1d', 'svc agent approvals deny 3fb20c1d --reason "the disk is full"'))
     .action(async (typed: string, { reason, json }: { reason?: string, json?: true }, command: Command) => {
       const client = cli.client(command)

@@ -13,13 +13,13 @@ import { addAgentLifecycle } from './lifecycle.js'
 import { addAgentRun } from './run.js'
 
 export function addAgentCommands (program: Command, cli: Cli): void {
-  const agent = program.command('agent').description('run agents on this gateway, and decide who they are and what they may do')
+  const agent = program.command('agent').description('run agents on this gateway, and manage their personas and permissions')
   addAgentList(agent, cli)
   addAgentRun(agent, cli)
   addAgentConnect(agent, cli)
   addAgentLifecycle(agent, cli)
   addAgentPeers(agent, cli)
-  const approvals = agent.command('approvals').description('calls of agents that wait for you')
+  const approvals = agent.command('approvals').description('pending calls of agents')
   addApprovalsList(approvals, cli)
   addApprovalsDecide(approvals, cli)
   addApprovalsWatch(approvals, cli)

@@ -19,7 +19,7 @@ interface Common { readonly json?: true, readonly dryRun?: true, readonly offlin
 
 export function addAgentLifecycle (agent: Command, cli: Cli): void {
   const order = (command: Command, path: (name: string) => string, body: (name: string, options: never) => object): void => {
-    command.option('--json', 'print how it ended, as the API tells it')
+    command.option('--json', 'print the final state, as the API reports it')
       .action(async (name: string, options: Common, own: Command) => {
         const client = cli.client(own)
         const call = { method: 'POST', path: path(name), body: body(name, options as never), timeoutMs: START_MS } as const
@@ -30,26 +30,26 @@ export function addAgentLifecycle (agent: Command, cli: Cli): void {
       })
   }
   order(withPlan(agent.command('install <agent>')
-    .description('bring an agent to the gateway\'s machine, and set it up')
-    .option('--switch', 'take away the agent that is installed')
-    .addOption(new Option('--form <form>', 'how it comes; default is what fits there').choices(['npm', 'python', 'container']))
+    .description('install an agent on the gateway\'s machine and set it up')
+    .option('--switch', 'uninstall the agent that is installed now')
+    .addOption(new Option('--form <form>', 'form of the installation; default is the best fit for that machine').choices(['npm', 'python', 'container']))
     .addHelpText('after', examples('svc agent install pi', 'svc agent install hermes --switch', 'svc agent install pi --dry-run'))),
   () => '/api/agents/install', (name, { switch: replaces, form, ...plan }: Common & { switch?: true, form?: string }) =>
     ({ name, switch: replaces === true, ...form === undefined ? {} : { form }, ...planOf(plan) }))
   order(agent.command('upgrade <agent>')
-    .description('bring an agent anew; what was there stays until the new version works')
-    .option('--to <version>', 'another version than this release knows')
+    .description('reinstall an agent; the old version stays until the new one works')
+    .option('--to <version>', 'a version other than the one this release is tested with')
     .addHelpText('after', examples('svc agent upgrade pi', 'svc agent upgrade pi --to 0.73.2')),
   name => pathOf`/api/agents/${name}/upgrade`, (_name, { to }: { to?: string }) => to === undefined ? {} : { to })
   order(agent.command('reprovision <agent>')
-    .description('do the phases of an installation again')
+    .description('repeat phases of an installation')
     .addOption(new Option('--phase <phase>', 'only this one').choices(phases.filter(phase => phase !== 'replace')))
-    .option('--repair', 'bring its packages anew')
+    .option('--repair', 'reinstall its packages')
     .addHelpText('after', examples('svc agent reprovision pi', 'svc agent reprovision pi --phase wiring')),
   name => pathOf`/api/agents/${name}/reprovision`, (_name, { phase, repair }: { phase?: string, repair?: true }) =>
     ({ repair: repair === true, ...phase === undefined ? {} : { phase } }))
   order(withPlan(agent.command('bootstrap <agent>')
-    .description('set up what is around an installed agent: data, wiring, server')
+    .description('set up the data, wiring and server of an installed agent')
     .addHelpText('after', examples('svc agent bootstrap pi --offline'))),
   name => pathOf`/api/agents/${name}/bootstrap`, (_name, plan: Common) => planOf(plan))
   addUninstall(agent, cli)
@@ -58,8 +58,8 @@ export function addAgentLifecycle (agent: Command, cli: Cli): void {
 }
 
 function withPlan (command: Command): Command {
-  return command.option('--dry-run', 'only say what would be done')
-    .option('--offline', 'bring nothing: use what is there')
+  return command.option('--dry-run', 'only print what would be done')
+    .option('--offline', 'download nothing: use what is already present')
     .addOption(new Option('--skip-phase <phase...>', 'leave it out').choices(phases))
 }
 
@@ -69,9 +69,9 @@ function planOf ({ dryRun, offline, skipPhase = [] }: Common): object {
 
 function addUninstall (agent: Command, cli: Cli): void {
   agent.command('uninstall <agent>')
-    .description('end an agent and take it away, with its configuration and sessions')
-    .option('--keep-memory', 'leave what `svc agent run` keeps of it here, and what the memory knows of it')
-    .option('--json', 'print the answer of the API')
+    .description('stop an agent and uninstall it, with its configuration and sessions')
+    .option('--keep-memory', 'keep its files of `svc agent run` on this machine, and its memories')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent uninstall pi'))
     .action(async (name: string, { keepMemory, json }: { keepMemory?: true, json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -86,8 +86,8 @@ function addUninstall (agent: Command, cli: Cli): void {
 
 function addStatus (agent: Command, cli: Cli): void {
   agent.command('status <agent>')
-    .description('an installed agent: its version, and how far the work on it is')
-    .option('--json', 'print the answer of the API')
+    .description('show the version of an installed agent, and the progress of its installation')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent status pi'))
     .action(async (name: string, { json }: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -100,9 +100,9 @@ function addStatus (agent: Command, cli: Cli): void {
 function addLog (agent: Command, cli: Cli): void {
   const logSchema = z.looseObject({ phases: z.array(z.looseObject({ phase: z.string(), lines: z.array(z.string()) })) })
   agent.command('log <agent>')
-    .description('what the phases of its installation wrote')
+    .description('show the output of the installation phases')
     .addOption(new Option('--phase <phase>', 'only this one').choices(phases))
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent log pi', 'svc agent log pi --phase packages'))
     .action(async (name: string, { phase: wanted, json }: { phase?: string, json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -119,7 +119,7 @@ async function tell (cli: Cli, status: AgentStatusRecord, json: boolean): Promis
   else if (status.problem === null) show(cli, status)
   if (status.problem !== null) {
     const { name, problem } = status
-    throw new CliFailure(`${name}: ${problem}`, { hints: [`What was done: svc agent log ${name}; try it again: svc agent reprovision ${name}`] })
+    throw new CliFailure(`${name}: ${problem}`, { hints: [`See what happened: svc agent log ${name}; try again: svc agent reprovision ${name}`] })
   }
 }
 
@@ -127,7 +127,7 @@ function show (cli: Cli, agent: AgentStatusRecord): void {
   const { name, status, version, wanted_version: wanted, form, problem, phases: done, data_dir: data } = agent
   const { unit_active: active } = agent
   const drift = wanted !== null && version !== null && version !== wanted ? `, ${wanted} is wanted` : ''
-  const server = active === null ? '' : active ? ', its server runs' : ', its server does not run'
+  const server = active === null ? '' : active ? ', its server runs' : ', its server is not running'
   cli.out.line(harmless(`${name} ${version ?? ''} is ${status} (${form}${drift})${server}`))
   cli.out.line(harmless(`data: ${data}`))
   for (const [phase, { status: state, reason }] of Object.entries(done)) cli.out.line(harmless(`  ${phase}: ${state}${reason === null ? '' : ` (${reason})`}`))

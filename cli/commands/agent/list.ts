@@ -8,16 +8,16 @@ const states = ['pending', 'approved', 'executed', 'failed', 'denied', 'expired'
 
 export function addApprovalsList (approvals: Command, cli: Cli): void {
   approvals.command('list')
-    .description('list the calls that wait, or what became of earlier ones')
+    .description('list pending calls, or earlier ones and their outcomes')
     .addOption(new Option('--state <state>', 'which of them').choices(states).default('pending'))
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent approvals list', 'svc agent approvals list --state all'))
     .action(async ({ state, json }: { state: typeof states[number], json?: true }, command: Command) => {
       const client = cli.client(command)
       const call = { path: '/api/agent/approvals', query: { state } }
       if (json === true) return cli.out.json(await client.raw(call))
       const { approvals: rows, next_before: more } = await client.call(call, approvalListSchema)
-      if (rows.length === 0) return cli.out.line(state === 'pending' ? 'Nothing waits for an approval.' : 'There are none.')
+      if (rows.length === 0) return cli.out.line(state === 'pending' ? 'No call is waiting for approval.' : 'There are none.')
       cli.out.table([
         { title: 'ID', cell: shortId },
         { title: 'TOOL', cell: ({ server, tool }) => harmless(server === 'admin' ? tool : `${server}/${tool}`) },
@@ -35,6 +35,6 @@ export function addApprovalsList (approvals: Command, cli: Cli): void {
         const why = row.error?.message ?? row.reason
         if (why != null) cli.out.line(harmless(`${shortId(row)}: ${why}`))
       }
-      if (more != null) cli.out.note('There are older ones: `--json` and GET /api/agent/approvals?before= go on.')
+      if (more != null) cli.out.note('There are older ones: page through them with `--json` and GET /api/agent/approvals?before=.')
     })
 }

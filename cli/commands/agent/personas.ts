@@ -20,11 +20,11 @@ interface Options { readonly agent: string, readonly json?: true }
 export const USUAL_AGENT = 'hermes'
 
 export function addPersonaCommands (agent: Command, cli: Cli): void {
-  const personas = agent.command('personas').description('who an agent is: built-in personas, and those of personas.toml')
+  const personas = agent.command('personas').description('manage personas: the built-in ones and those of personas.toml')
   const command = (name: string, description: string): Command => personas.command(name)
     .description(description)
     .option('--agent <name>', 'whose', USUAL_AGENT)
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
 
   command('list', 'list the personas of an agent')
     .addHelpText('after', examples('svc agent personas list', 'svc agent personas list --agent pi'))
@@ -41,18 +41,18 @@ export function addPersonaCommands (agent: Command, cli: Cli): void {
       ], rows)
     })
 
-  command('show <id>', 'print a persona as it stands in personas.toml')
+  command('show <id>', 'print a persona as personas.toml defines it')
     .addHelpText('after', examples('svc agent personas show coder'))
     .action(async (id: string, { agent: name, json }: Options, self: Command) => {
       const answer = await cli.client(self).raw({ path: pathOf`/api/agents/${name}/personas/${id}` })
       if (json === true) return cli.out.json(answer)
       const { raw_toml: text, active } = personaSchema.parse(answer)
       for (const line of text.trimEnd().split('\n')) cli.out.line(harmless(line))
-      if (active) cli.out.note('It is the persona that is active.')
+      if (active) cli.out.note('This persona is active.')
     })
 
-  command('activate <id>', 'make a persona the one that is active')
-    .option('--reload-url <url>', 'tell an agent that the gateway does not run: its JSON-RPC socket on this machine')
+  command('activate <id>', 'make a persona the active one')
+    .option('--reload-url <url>', 'reload an agent that the gateway does not run, over its JSON-RPC socket on this machine')
     .addHelpText('after', examples('svc agent personas activate coder', 'svc agent personas activate coder --reload-url "ws://127.0.0.1:9119/api/ws?token=…"'))
     .action(async (id: string, { agent: name, json, reloadUrl }: Options & { readonly reloadUrl?: string }, self: Command) => {
       const answer = await cli.client(self).raw({
@@ -62,8 +62,8 @@ export function addPersonaCommands (agent: Command, cli: Cli): void {
       })
       if (json === true) return cli.out.json(answer)
       const { active, previous, reloaded, reload_error: why } = activatedSchema.parse(answer)
-      cli.out.line(previous === active ? `${active} was active already.` : `${active} is active; before, it was ${previous}.`)
-      if (reloaded) cli.out.line('The running agent has taken it.')
-      else if (why != null) cli.out.note(harmless(`The running agent was not told: ${why}`))
+      cli.out.line(previous === active ? `${active} was already active.` : `${active} is active; before, it was ${previous}.`)
+      if (reloaded) cli.out.line('The running agent uses it now.')
+      else if (why != null) cli.out.note(harmless(`The running agent could not be reloaded: ${why}`))
     })
 }

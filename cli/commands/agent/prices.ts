@@ -25,11 +25,11 @@ interface Prices extends Options {
 }
 
 export function addPriceCommands (agent: Command, cli: Cli): void {
-  const prices = agent.command('prices').description('what models of upstreams cost, for budgets')
+  const prices = agent.command('prices').description('manage the prices of upstream models, which budgets need')
 
   prices.command('list')
-    .description('list prices, in US dollars for a million tokens')
-    .option('--json', 'print the answer of the API')
+    .description('list prices, in US dollars per million tokens')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent prices list'))
     .action(async ({ json }: Options, self: Command) => {
       const answer = await cli.client(self).raw({ path: PATH })
@@ -46,12 +46,12 @@ export function addPriceCommands (agent: Command, cli: Cli): void {
     })
 
   prices.command('set <upstream/model>')
-    .description('say what a model costs; a * at the end stands for anything')
-    .option('--input <usd>', 'for a million tokens of requests', usd)
-    .option('--cached <usd>', 'for those that the upstream reads from its cache; by default as other input', usd)
-    .option('--output <usd>', 'for a million tokens of answers', usd)
+    .description('set the price of a model; a * at the end matches anything')
+    .option('--input <usd>', 'per million input tokens', usd)
+    .option('--cached <usd>', 'per million input tokens that the upstream read from its cache; default is the price of other input', usd)
+    .option('--output <usd>', 'per million output tokens', usd)
     .option('--request <usd>', 'for each request', usd)
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent prices set openrouter/gpt-4.1 --input 2 --output 8', 'svc agent prices set "lan/*" --request 0'))
     .action(async (key: string, { input, cached, output, request, json }: Prices, self: Command) => {
       const price = {
@@ -62,20 +62,20 @@ export function addPriceCommands (agent: Command, cli: Cli): void {
       }
       const answer = await cli.client(self).raw({ method: 'PATCH', path: PATH, body: { prices: { [key]: price } } })
       if (json === true) return cli.out.json(answer)
-      cli.out.line(`${key} has its price; it counts from the next request on.`)
+      cli.out.line(`The price of ${key} is set; it applies from the next request.`)
     })
 
   prices.command('rm <upstream/model>')
     .alias('remove')
-    .description('forget the price of a model')
-    .option('--json', 'print the answer of the API')
+    .description('remove the price of a model')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc agent prices rm openrouter/gpt-4.1'))
     .action(async (key: string, { json }: Options, self: Command) => {
       const client = cli.client(self)
       const { prices: known } = await client.call({ path: PATH }, pricesSchema)
-      if (!Object.hasOwn(known, key)) throw new CliFailure(`there is no price of ${key}`, { hints: ['`svc agent prices list` shows those that there are.'] })
+      if (!Object.hasOwn(known, key)) throw new CliFailure(`${key} has no price`, { hints: ['`svc agent prices list` shows all prices.'] })
       const answer = await client.raw({ method: 'PATCH', path: PATH, body: { prices: { [key]: null } } })
       if (json === true) return cli.out.json(answer)
-      cli.out.line(`The price of ${key} is forgotten.`)
+      cli.out.line(`The price of ${key} is removed.`)
     })
 }

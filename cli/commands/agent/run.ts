@@ -11,12 +11,12 @@ import { pathTo } from '../../program-path.js'
 import { agentRunSchema } from '../../record/agent-record.js'
 import { runFolder } from './run-folder.js'
 
-const NOTE = 'What follows -- goes to the program as it is. What the gateway writes for it is in ~/.local/state/svc/agents/<agent>; ' +
+const NOTE = 'Arguments after -- go to the program unchanged. The gateway keeps the files that it writes for it in ~/.local/state/svc/agents/<agent>; ' +
   'its own configuration stays as it is.'
 
 export function addAgentRun (agent: Command, cli: Cli): void {
   agent.command('run <agent> [args...]')
-    .description('start a program of this machine, pointed at this gateway')
+    .description('start an agent on this machine, connected to this gateway')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc agent run codex', 'svc agent run pi -- -p "What is in this folder?"'))
     .action(async (name: string, args: readonly string[], _options: object, command: Command) => {
@@ -29,7 +29,7 @@ export function addAgentRun (agent: Command, cli: Cli): void {
       const env = { ...cli.env, ...run.env }
       for (const first of run.prepare) {
         const code = await ended(program, first, env, 'ignore', cli)
-        if (code !== 0) throw new CliFailure(`${run.program} ${first[0] ?? ''} ended with ${code}: it could not be told of the gateway`)
+        if (code !== 0) throw new CliFailure(`${run.program} ${first[0] ?? ''} ended with ${code}: it could not be connected to the gateway`)
       }
       const code = await ended(program, [...run.args, ...args], env, 'inherit', cli)
       if (code !== 0) throw new ProgramEnded(code)

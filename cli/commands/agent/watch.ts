@@ -6,11 +6,11 @@ import { approvalEventSchema, shortId, summaryOf } from './approval-record.js'
 
 export function addApprovalsWatch (approvals: Command, cli: Cli): void {
   approvals.command('watch')
-    .description('a line for each call that waits, then for whatever happens to one, until Ctrl-C')
+    .description('print each pending call, then each change to one, until Ctrl-C')
     .option('--json', 'print each event as a line of JSON')
     .addHelpText('after', examples('svc agent approvals watch', 'svc agent approvals watch --json | jq .entry.tool'))
     .action(async ({ json }: { json?: true }, command: Command) => {
-      if (json !== true) cli.out.note('Calls that wait for you are shown as they come; Ctrl-C ends this.')
+      if (json !== true) cli.out.note('Showing pending calls as they come in; stop with Ctrl-C.')
       for await (const { data } of cli.client(command).events({ path: '/api/agent/approvals/events' })) {
         if (json === true) await cli.out.write(`${data}\n`, cli.signal)
         else await cli.out.write(`${lineOf(data)}\n`, cli.signal)

@@ -20,7 +20,7 @@ export function addAliasCommands (program: Command, cli: Cli): void {
 
 function addAliasList (alias: Command, cli: Cli): void {
   alias.command('list')
-    .description('list aliases, and what they lead to')
+    .description('list aliases and their targets')
     .option('--json', 'print them as an object')
     .addHelpText('after', examples('svc alias list'))
     .action(async (options: { json?: true }, command: Command) => {
@@ -41,25 +41,25 @@ function addAliasList (alias: Command, cli: Cli): void {
 
 function addAliasSet (alias: Command, cli: Cli): void {
   alias.command('set <name> <target>')
-    .description('let clients call a slot, svc/* name, model or <upstream>/<model> by another name; in force at once')
+    .description('let clients call a slot, svc/* name, model or <upstream>/<model> by another name; takes effect at once')
     .addHelpText('after', examples('svc alias set gpt-4.1 agent', 'svc alias set qwen3:4b qwen3-4b-q4', 'svc alias set sonnet openrouter/anthropic/claude-sonnet'))
     .action(async (name: string, target: string, _options: unknown, command: Command) => {
       const client = cli.client(command)
       await save(client, { [name]: target })
-      cli.out.line(`${name} leads to ${target}.`)
+      cli.out.line(`${name} now stands for ${target}.`)
       const { data } = await client.call({ path: '/v1/models' }, modelsSchema)
-      if (!data.some(({ id }) => id === name)) cli.out.line(`Nothing is named ${target} yet: requests for ${name} are refused until it is.`)
+      if (!data.some(({ id }) => id === name)) cli.out.line(`${target} does not exist yet: requests for ${name} are refused until it does.`)
     })
 }
 
 function addAliasRemove (alias: Command, cli: Cli): void {
   alias.command('rm <name>')
     .alias('remove')
-    .description('remove an alias; what it leads to stays')
+    .description('remove an alias; its target stays')
     .addHelpText('after', examples('svc alias rm gpt-4.1'))
     .action(async (name: string, _options: unknown, command: Command) => {
       const client = cli.client(command)
-      if (!Object.hasOwn(await aliasesOf(client), name)) throw new CliFailure(`there is no alias ${name}`, { hints: ['`svc alias list` shows what there is.'] })
+      if (!Object.hasOwn(await aliasesOf(client), name)) throw new CliFailure(`there is no alias ${name}`, { hints: ['`svc alias list` shows all aliases.'] })
       await save(client, { [name]: null })
       cli.out.line(`Alias ${name} is removed.`)
     })

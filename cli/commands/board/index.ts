@@ -12,7 +12,7 @@ const lanes = ['triage', 'todo', 'scheduled', 'ready', 'blocked', 'review', 'don
 const priority = z.int().min(-1000).max(1000)
 
 export function addBoardCommands (program: Command, cli: Cli): void {
-  const board = program.command('board').description('look at the board: tasks for people and agents')
+  const board = program.command('board').description('show the board: tasks for people and agents')
   addBoardList(board, cli)
   addBoardShow(board, cli)
   addBoardAdd(board, cli)
@@ -24,8 +24,8 @@ function addBoardList (board: Command, cli: Cli): void {
   board.command('list')
     .description('list the tasks, lane by lane')
     .addOption(boardOption())
-    .option('--all', 'archived ones as well')
-    .option('--json', 'print the answer of the API')
+    .option('--all', 'include archived ones')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc board list', 'svc board list --all --json'))
     .action(async (options: BoardOption & { all?: true, json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -46,9 +46,9 @@ function addBoardList (board: Command, cli: Cli): void {
 
 function addBoardShow (board: Command, cli: Cli): void {
   board.command('show <task>')
-    .description('show everything about a task; the beginning of its id will do')
+    .description('show everything about a task; the start of its id is enough')
     .addOption(boardOption())
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc board show t_0123abcd', 'svc board show 0123'))
     .action(async (id: string, options: BoardOption & { json?: true }, command: Command) => {
       const task = await taskOf(cli.client(command), id, options)
@@ -90,12 +90,12 @@ function addBoardAdd (board: Command, cli: Cli): void {
   board.command('add <title>')
     .description('add a task')
     .addOption(boardOption())
-    .option('--body <text>', 'what is to be done, at length')
+    .option('--body <text>', 'description of the task')
     .addOption(new Option('--to <lane>', 'where it begins').choices(lanes).default('triage'))
     .option('--assignee <name>', 'agent or person')
-    .option('--priority <n>', 'the highest goes first; default 0', numberOf(priority))
-    .option('--after <id...>', 'tasks that have to be done before it')
-    .option('--json', 'print the answer of the API')
+    .option('--priority <n>', 'the highest is worked on first; default 0', numberOf(priority))
+    .option('--after <id...>', 'tasks that must be done first')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc board add "Write the release notes"', 'svc board add "Paint the fence" --to ready --assignee painter --priority 2'))
     .action(async (title: string, { board: slug, to, after = [], json, ...given }: AddOptions, command: Command) => {
       const client = cli.client(command)
@@ -121,10 +121,10 @@ function addBoardMove (board: Command, cli: Cli): void {
   board.command('move <task> <lane>')
     .description(`move a task to another lane: ${lanes.join(', ')}`)
     .addOption(boardOption())
-    .option('--assignee <name>', 'give it to an agent or a person as well')
+    .option('--assignee <name>', 'also assign it to an agent or a person')
     .option('--reason <text>', 'why it is blocked')
-    .option('--summary <text>', 'what came of it')
-    .option('--json', 'print the answer of the API')
+    .option('--summary <text>', 'its result')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc board move 0123 ready --assignee painter', 'svc board move 0123 blocked --reason "no paint"'))
     .action(async (id: string, lane: string, { reason, summary, assignee, json, ...option }: MoveOptions, command: Command) => {
       const client = cli.client(command)

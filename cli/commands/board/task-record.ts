@@ -32,7 +32,7 @@ export interface BoardOption {
 }
 
 export function boardOption (): Option {
-  return new Option('--board <slug>', 'which board; default is the current one')
+  return new Option('--board <slug>', 'board; default is the current one')
 }
 
 export function boardQuery ({ board }: BoardOption): Record<string, string> {
@@ -44,7 +44,7 @@ export async function taskOf (client: ApiClient, beginning: string, option: Boar
   const { lanes } = await client.call({ path: '/api/board', query: { ...boardQuery(option), include_archived: true } }, lanesSchema)
   const wanted = beginning.startsWith('t_') ? beginning : `t_${beginning}`
   const [found, ...others] = Object.values(lanes).flat().filter(({ id }) => id.startsWith(wanted))
-  if (found === undefined) throw new CliFailure(`no task begins with ${wanted}`, { hints: ['`svc board list --all` shows them.'] })
-  if (others.length > 0) throw new CliFailure(`${others.length + 1} tasks begin with ${wanted}; write more of the id`)
+  if (found === undefined) throw new CliFailure(`no task id starts with ${wanted}`, { hints: ['`svc board list --all` shows them.'] })
+  if (others.length > 0) throw new CliFailure(`${others.length + 1} task ids start with ${wanted}; type more of the id`)
   return client.call({ path: pathOf`/api/board/tasks/${found.id}`, query: boardQuery(option) }, taskSchema)
 }

@@ -17,16 +17,16 @@ const AGAIN_MS = 1_000
 
 export function addBoardWatch (board: Command, cli: Cli): void {
   board.command('watch')
-    .description('a line for whatever happens on the board, until Ctrl-C; goes on where it was when the gateway restarts')
+    .description('print each event on the board until Ctrl-C; resumes where it left off when the gateway restarts')
     .addOption(boardOption())
-    .option('--since <cursor>', 'begin behind this event instead of now')
+    .option('--since <cursor>', 'start after this event instead of now')
     .option('--json', 'print each event as a line of JSON')
     .addHelpText('after', examples('svc board watch', 'svc board watch --json | jq .kind'))
     .action(async ({ since, json, ...option }: BoardOption & { since?: string, json?: true }, command: Command) => {
       const client = cli.client(command)
       // a gateway that is not there, or has no such board, is told as by any command
       await client.call({ path: '/api/board', query: boardQuery(option) }, lanesSchema)
-      if (json !== true) cli.out.note('What happens on the board is shown as it comes; Ctrl-C ends this.')
+      if (json !== true) cli.out.note('Showing events on the board as they happen; stop with Ctrl-C.')
       let cursor = since
       for (;;) {
         const address = new URL(`${client.base.replace(/^http/, 'ws')}/api/board/events`)
@@ -35,7 +35,7 @@ export function addBoardWatch (board: Command, cli: Cli): void {
         for await (const data of frames(address, cli.signal)) {
           const frame = frameSchema.parse(JSON.parse(data))
           cursor = String(frame.cursor)
-          if (frame.gap === true) cli.out.note('Events are missing here: they are not kept any more.')
+          if (frame.gap === true) cli.out.note('Some events are missing here: they are no longer kept.')
           for (const event of frame.events) {
             await cli.out.write(`${json === true ? JSON.stringify(event) : lineOf(event)}\n`, cli.signal)
           }

@@ -12,7 +12,7 @@ const answerSchema = z.looseObject({ selections: z.record(z.string(), z.record(z
 export function addCapabilitiesList (capabilities: Command, cli: Cli): void {
   capabilities.command('list')
     .description('list what serves each capability')
-    .option('--json', 'print the answer of the API: also what could serve it')
+    .option('--json', 'print the API response, which also lists what could serve it')
     .addHelpText('after', examples('svc capabilities list', 'svc capabilities list --json | jq .catalogs.embed'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)

@@ -26,14 +26,14 @@ const selectedSchema = z.looseObject({
 
 export function addCapabilitiesSet (capabilities: Command, cli: Cli): void {
   capabilities.command('set')
-    .description('choose what serves a capability, and wait until its engine follows')
+    .description('choose what serves a capability, and wait until its engine is ready')
     .addArgument(new Argument('<name>', 'capability').choices(capabilityChildren))
     .option('-m, --model <model>', 'model that serves it; none removes it')
     .option('--device <device>', `hardware: ${devices.join(', ')}; none leaves it to the model`)
     .option('--provider <provider>', 'engine; none leaves it to model and device')
     .addOption(new Option('--on', 'switch it on').conflicts('off'))
     .option('--off', 'switch it off')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc capabilities set embed --model nomic-embed-text-v1.5 --on', 'svc capabilities set tts --off'))
     .action(async (name: CapabilityChild, options: SetOptions, command: Command) => {
       const { model, device, provider, on, off } = options
@@ -42,7 +42,7 @@ export function addCapabilitiesSet (capabilities: Command, cli: Cli): void {
         enabled: on === true ? true : off === true ? false : undefined
       }
       if (Object.values(body).every(value => value === undefined)) {
-        throw usageFailure('nothing to change was given', ['Run `svc capabilities set --help` to see what there is.'])
+        throw usageFailure('no changes were given', ['Run `svc capabilities set --help` to see the options.'])
       }
       const path = pathOf`/api/capabilities/${capabilityGroupOf(name)}/${name}`
       const answer = await cli.client(command).call({ method: 'POST', path, body, timeoutMs: null }, selectedSchema)
@@ -51,7 +51,7 @@ export function addCapabilitiesSet (capabilities: Command, cli: Cli): void {
       cli.out.line(selection.enabled
         ? `${name} is served by ${selection.model ?? 'its engine\'s own model'} on ${selection.device ?? 'any device'}: slot ${selection.slot} is ${selection.status}.`
         : switchedOff(name, selection, body))
-      if (selection.pending_reload) cli.out.line(`It takes effect when the NPU slot is started again: svc slot restart ${selection.slot}`)
+      if (selection.pending_reload) cli.out.line(`It takes effect when the NPU slot restarts: svc slot restart ${selection.slot}`)
     })
 }
 

@@ -9,7 +9,7 @@ export function addClusterCommands (program: Command, cli: Cli): void {
     .description('print the namespace, account and rights that slots in a cluster need')
     .option('--namespace <name>', 'namespace; default is that of [runtime.kubernetes], else of this pod, else svc')
     .addOption(homeOption())
-    .addHelpText('after', '\nAn administrator of the cluster applies it. `svc doctor` says which rights are missing.')
+    .addHelpText('after', '\nA cluster administrator applies it. `svc doctor` says which rights are missing.')
     .addHelpText('after', examples('svc cluster manifest | kubectl apply -f -'))
     .action(async (options: { namespace?: string }, command: Command) => {
       const { printManifest } = await import('../../offline/cluster/cluster.js')

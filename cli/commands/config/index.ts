@@ -12,12 +12,12 @@ interface FileOptions {
 
 /** Four work on the files of a home, the others ask the gateway. */
 export function addConfigCommands (program: Command, cli: Cli): void {
-  const config = program.command('config').description('look at the configuration files, change and check them')
+  const config = program.command('config').description('show, edit and check the configuration files')
   config.command('show')
     .description('print svc.toml, without secrets')
-    .option('--json', 'print what it says as JSON')
+    .option('--json', 'print it as JSON')
     .addOption(homeOption())
-    .addHelpText('after', '\nIt shows the file. What is in force, defaults filled in, is GET /api/settings.')
+    .addHelpText('after', '\nThis is the file itself. GET /api/settings shows the effective settings, with defaults.')
     .addHelpText('after', examples('svc config show', 'svc config show --json | jq .slots'))
     .action(async (options: FileOptions, command: Command) => {
       const { showConfig } = await import('../../offline/config/show.js')
@@ -28,8 +28,8 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     .description('change a configuration file in an editor: $EDITOR, else $VISUAL, else vi')
     .argument('[file]', `which one: ${editableNames.join(', ')}, slots/<name> or agents/<name>`, 'svc')
     .addOption(homeOption())
-    .addHelpText('after', '\nWhat is edited is a copy. It replaces the file when it is valid, and is kept when it is not.')
-    .addHelpText('after', '\nA gateway that runs on the home reads it at once.')
+    .addHelpText('after', '\nYou edit a copy. It replaces the file if it is valid, and is kept if not.')
+    .addHelpText('after', '\nA running gateway of the same home reloads it at once.')
     .addHelpText('after', examples('svc config edit', 'svc config edit slots/agent', 'EDITOR="code --wait" svc config edit upstreams'))
     .action(async (file: string, _options: object, command: Command) => {
       const { editConfig } = await import('../../offline/config/edit.js')
@@ -39,7 +39,7 @@ export function addConfigCommands (program: Command, cli: Cli): void {
   config.command('migrate')
     .description('migrate svc.toml to the latest version')
     .addOption(homeOption())
-    .addHelpText('after', '\nThe file as it was is kept beside it, with its version in the name.')
+    .addHelpText('after', '\nThe old file is kept beside it, with its version in the name.')
     .addHelpText('after', examples('svc config migrate'))
     .action(async (_options: object, command: Command) => {
       const { migrateSvcToml } = await import('../../offline/config/migrate.js')
@@ -50,7 +50,7 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     .description('check every configuration file, and report everything that is wrong')
     .option('--json', 'print one row for each file')
     .addOption(homeOption())
-    .addHelpText('after', '\nIt ends with 1 when something is wrong, and needs no gateway.')
+    .addHelpText('after', '\nExits with 1 if something is wrong. Needs no gateway.')
     .addHelpText('after', examples('svc config validate', 'svc config validate --json'))
     .action(async (options: FileOptions, command: Command) => {
       const { validateConfig } = await import('../../offline/config/validate.js')

@@ -13,8 +13,8 @@ const statusSchema = z.looseObject({ diagnostics: diagnosticsSchema })
 export function addConfigReload (config: Command, cli: Cli): void {
   config.command('reload')
     .description('have the gateway read its configuration files again')
-    .option('--json', 'print the answer of the API; the exit code is the same either way')
-    .addHelpText('after', '\nIt ends with 1 when a file is broken: what it concerns keeps its last good form.')
+    .option('--json', 'print the API response; the exit code is the same either way')
+    .addHelpText('after', '\nExits with 1 if a file is invalid; the parts that it configures keep their last valid settings.')
     .addHelpText('after', examples('svc config reload'))
     .action(async (options: { json?: true }, command: Command) => {
       const reloaded = await reloadGateway(cli.client(command))
@@ -26,7 +26,7 @@ export function addConfigReload (config: Command, cli: Cli): void {
       }
       const refused = refusedLines(reloaded._svc.diagnostics)
       if (refused.length === 0) return
-      throw new CliFailure('files of the configuration are broken; what they concern keeps its last good form', { hints: refused })
+      throw new CliFailure('configuration files are invalid; the parts that they configure keep their last valid settings', { hints: refused })
     })
 }
 
@@ -45,6 +45,6 @@ async function printBroken (cli: Cli, command: Command): Promise<void> {
   const reports = await cli.client(command).call({ path: '/api/plugins' }, pluginListSchema).catch(() => [])
   cli.signal.throwIfAborted()
   const lines = brokenLines(reports)
-  if (lines.length > 0) cli.out.line('Plugins that are not in force:')
+  if (lines.length > 0) cli.out.line('Plugins that are not active:')
   for (const line of lines) cli.out.line(line)
 }

@@ -21,7 +21,7 @@ export function addEngineCommands (program: Command, cli: Cli): void {
     })
   engine.command('install <name>')
     .description('download an engine for this machine; the only one is embedded')
-    .addOption(new Option('--gpu <build>', 'also a build for the GPU').choices(['auto', 'none', 'cuda', 'vulkan']).default('auto'))
+    .addOption(new Option('--gpu <build>', 'also install a build for the GPU').choices(['auto', 'none', 'cuda', 'vulkan']).default('auto'))
     .addOption(homeOption())
     .addHelpText('after', `\n${embeddedWords.help}`)
     .addHelpText('after', examples('svc engine install embedded', 'svc engine install embedded --gpu none'))

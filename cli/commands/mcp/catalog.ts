@@ -11,15 +11,15 @@ const catalogSchema = z.looseObject({
 export function addMcpCatalog (mcp: Command, cli: Cli): void {
   const catalog = mcp.command('catalog').description('tool servers that can be installed')
   catalog.command('list [words]')
-    .description('list them, or those with a word in their name or description')
-    .option('--json', 'print the answer of the API')
+    .description('list them all, or only those that match a word')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc mcp catalog list', 'svc mcp catalog list github'))
     .action(async (words: string | undefined, options: { json?: true }, command: Command) => {
       const client = cli.client(command)
       const call = { path: '/api/mcp/catalog', ...(words === undefined ? {} : { query: { search: words } }) }
       if (options.json === true) return cli.out.json(await client.raw(call))
       const { items } = await client.call(call, catalogSchema)
-      if (items.length === 0) return cli.out.line('There is none. `svc mcp catalog refresh` asks the registry for more.')
+      if (items.length === 0) return cli.out.line('No tool servers found. `svc mcp catalog refresh` loads more from the registry.')
       cli.out.table([
         { title: 'SPEC', cell: ({ spec }) => harmless(spec) },
         { title: 'CATEGORY', cell: ({ category }) => harmless(category), expendable: 1 },
@@ -27,8 +27,8 @@ export function addMcpCatalog (mcp: Command, cli: Cli): void {
       ], items)
     })
   catalog.command('refresh')
-    .description('read the registry anew')
-    .option('--json', 'print the answer of the API')
+    .description('reload the registry')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc mcp catalog refresh'))
     .action(async (options: { json?: true }, command: Command) => {
       const answer = await cli.client(command).raw({ method: 'POST', path: '/api/mcp/catalog/refresh', timeoutMs: null })

@@ -26,13 +26,13 @@ const testedSchema = z.looseObject({ ok: z.boolean(), tools: z.number().nullable
 export function addMcpInstall (mcp: Command, cli: Cli): void {
   mcp.command('install <spec>')
     .description('install a tool server: npm:<package>, uvx:<package>, oci://<image>, or the address of a server or its manifest')
-    .option('--id <id>', 'another id than its name makes')
-    .option('-e, --env <name=value...>', 'variables of its environment')
-    .option('-s, --secret <name=key...>', 'variables, or headers for an address, that get a key of api.env')
+    .option('--id <id>', 'id; default is made from its name')
+    .option('-e, --env <name=value...>', 'environment variables')
+    .option('-s, --secret <name=key...>', 'variables, or headers for an address, that are filled from a key of api.env')
     .option('-a, --arg <text...>', 'its arguments')
-    .option('--direct', 'reach the server at an address without asking what is there; for those of private networks')
-    .option('--no-start', 'do not wait until it has told its tools')
-    .option('--json', 'print the answer of the API')
+    .option('--direct', 'connect to the address without probing it first; for servers in private networks')
+    .option('--no-start', 'do not wait for its list of tools')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples(
       'svc mcp install npm:@modelcontextprotocol/server-everything', 'svc mcp install uvx:acme-notes --secret NOTES_TOKEN=ACME_KEY',
       'svc mcp install http://127.0.0.1:3000/mcp --direct --id notes'
@@ -48,8 +48,8 @@ export function addMcpInstall (mcp: Command, cli: Cli): void {
       if (!start) return
       const tested = await client.call({ method: 'POST', path: pathOf`/api/mcp/${own}/test`, timeoutMs: null }, testedSchema)
       if (!tested.ok) {
-        throw new CliFailure(harmless(`it does not run: ${tested.error ?? 'no reason given'}`), {
-          hints: [`\`svc mcp logs ${own}\` shows what it wrote, \`svc mcp restart ${own}\` tries again, \`svc mcp uninstall ${own}\` takes it away.`]
+        throw new CliFailure(harmless(`it is not running: ${tested.error ?? 'no reason given'}`), {
+          hints: [`\`svc mcp logs ${own}\` shows its output, \`svc mcp restart ${own}\` tries again, \`svc mcp uninstall ${own}\` removes it.`]
         })
       }
       cli.out.line(`It runs and offers ${toolsText(tested.tools ?? 0)}. Connect a client: svc mcp connect <client> --server ${own}`)
@@ -58,7 +58,7 @@ export function addMcpInstall (mcp: Command, cli: Cli): void {
 
 export function addMcpUninstall (mcp: Command, cli: Cli): void {
   mcp.command('uninstall <id>')
-    .description('end a tool server and remove its file')
+    .description('stop a tool server and remove its file')
     .option('-f, --force', 'do not ask')
     .addHelpText('after', examples('svc mcp uninstall notes'))
     .action(async (id: string, options: { force?: true }, command: Command) => {
@@ -70,8 +70,8 @@ export function addMcpUninstall (mcp: Command, cli: Cli): void {
 
 export function addMcpRestart (mcp: Command, cli: Cli): void {
   mcp.command('restart <id>')
-    .description('start a tool server anew, without waiting after failures')
-    .option('--json', 'print the answer of the API')
+    .description('restart a tool server, without the delay after failures')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc mcp restart notes'))
     .action(async (id: string, options: { json?: true }, command: Command) => {
       const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/mcp/${id}/restart`, timeoutMs: null })
@@ -84,7 +84,7 @@ export function addMcpRestart (mcp: Command, cli: Cli): void {
 /** The record of a server that is installed without a question. */
 function remoteOf (address: string, id: string | undefined): { url: string, transport: string } {
   if (!/^https?:/.test(address)) throw usageFailure('--direct takes the address of a server, http://… or https://…')
-  if (id === undefined) throw usageFailure('--direct needs --id <id>: nothing is asked that could tell its name')
+  if (id === undefined) throw usageFailure('--direct needs --id <id>: the server is not asked for its name')
   return { url: address, transport: 'streamable-http' }
 }
 
@@ -94,7 +94,7 @@ async function install (client: ApiClient, spec: string, body: object): Promise<
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.code !== 'mcp.ssrf_blocked') throw error
     throw new CliFailure(error.message, {
-      hints: [`If a tool server is there: \`svc mcp install ${shellText([spec])} --direct --id <id>\``],
+      hints: [`If the address is a tool server: \`svc mcp install ${shellText([spec])} --direct --id <id>\``],
       cause: error, ...error.trace === null ? {} : { trace: error.trace }
     })
   }

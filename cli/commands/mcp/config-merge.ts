@@ -22,13 +22,13 @@ function mergeJson (before: string, name: string, { path, entry }: Connection): 
   try {
     whole = JSON.parse(before.replace(/^\uFEFF/, ''))
   } catch {
-    return { kind: 'refused', why: 'it is not plain JSON (comments?), and rewriting it would lose what it holds besides' }
+    return { kind: 'refused', why: 'it is not plain JSON (does it have comments?), and rewriting it would lose the rest' }
   }
-  if (!isTable(whole)) return { kind: 'refused', why: 'it is no JSON object' }
+  if (!isTable(whole)) return { kind: 'refused', why: 'it is not a JSON object' }
   let table = whole
   for (const key of path) {
     const inner = table[key] ?? {}
-    if (!isTable(inner)) return { kind: 'refused', why: `its ${key} is no object` }
+    if (!isTable(inner)) return { kind: 'refused', why: `its ${key} is not an object` }
     table[key] = inner
     table = inner
   }
@@ -41,18 +41,18 @@ function mergeJson (before: string, name: string, { path, entry }: Connection): 
 /** A table of its own at the end, or in place of the one that was written before. */
 function mergeToml (before: string, name: string, { path, text }: Connection): Merged {
   const parsed = tomlOf(before)
-  if (parsed === null) return { kind: 'refused', why: 'it is no valid TOML' }
+  if (parsed === null) return { kind: 'refused', why: 'it is not valid TOML' }
   if (before.includes(text)) return { kind: 'same' }
   const outer = path.join('.')
   const tables = path.reduce<unknown>((table, key) => isTable(table) ? table[key] : undefined, parsed)
   if (!isTable(tables) || tables[name] === undefined) {
     const next = `${before.trimEnd()}\n\n${text}`
-    return tomlOf(next) === null ? { kind: 'refused', why: `${outer} is written in a way that nothing can be added to` } : { kind: 'changed', text: next }
+    return tomlOf(next) === null ? { kind: 'refused', why: `${outer} is written in a form that cannot be extended` } : { kind: 'changed', text: next }
   }
   const own = new RegExp(`^\\[${outer.replaceAll('.', '\\.')}\\.${name}\\]\\n(?:(?!\\[).*\\n?)*`, 'm')
   const next = before.replace(own, `${text}\n`)
   const isDone = next !== before && tomlOf(next) !== null
-  return isDone ? { kind: 'changed', text: next } : { kind: 'refused', why: `it has an ${outer}.${name} of another form` }
+  return isDone ? { kind: 'changed', text: next } : { kind: 'refused', why: `its ${outer}.${name} has a different form` }
 }
 
 /** Nothing here reads YAML, so only what is surely right is done: a block of its own at the end. */
@@ -60,8 +60,8 @@ function mergeYaml (before: string, { text }: Connection): Merged {
   if (before.includes(text)) return { kind: 'same' }
   const key = text.slice(0, text.indexOf(':'))
   const isPlain = /^[\w-]+:/m.test(before) && !/^(---|\.\.\.|\t)/m.test(before)
-  if (new RegExp(`^["']?${key}["']?\\s*:`, 'm').test(before)) return { kind: 'refused', why: `it has ${key} already` }
-  return isPlain ? { kind: 'changed', text: `${before.trimEnd()}\n${text}` } : { kind: 'refused', why: 'its form is not one that a block can be added to' }
+  if (new RegExp(`^["']?${key}["']?\\s*:`, 'm').test(before)) return { kind: 'refused', why: `it already has ${key}` }
+  return isPlain ? { kind: 'changed', text: `${before.trimEnd()}\n${text}` } : { kind: 'refused', why: 'its format does not allow adding a block' }
 }
 
 function tomlOf (text: string): Record<string, unknown> | null {

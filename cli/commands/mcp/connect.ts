@@ -24,11 +24,11 @@ const DEFAULT_NAME = 'svc'
 export function addMcpConnect (mcp: Command, cli: Cli): void {
   mcp.command('connect')
     .addArgument(new Argument('<client>', 'the program').choices(mcpClients))
-    .description('print what makes a program use the tools of this gateway, or write it to its configuration')
+    .description('print the configuration that connects a program to the tools of this gateway, or write it')
     .option('--server <id>', 'which tool server', DEFAULT_SERVER)
-    .option('--name <name>', 'under which the program knows it', DEFAULT_NAME)
-    .option('--write', 'write it; what is there stays, and a copy of it is kept')
-    .option('--file <path>', 'another file than the usual one')
+    .option('--name <name>', 'name of the server in the program', DEFAULT_NAME)
+    .option('--write', 'write it to the file; existing entries stay, and a backup is kept')
+    .option('--file <path>', 'file to write instead of the usual one')
     .option('--json', 'print client, file and content as JSON')
     .addHelpText('after', examples('svc mcp connect claude-code', 'svc mcp connect codex --write', 'svc mcp connect cursor --server notes --name notes --write'))
     .action(async (client: McpClient, { server, name, write, file, json }: ConnectOptions, command: Command) => {
@@ -52,6 +52,6 @@ export function addMcpConnect (mcp: Command, cli: Cli): void {
         ...name === DEFAULT_NAME ? [] : [`--name ${name}`],
         ...file === undefined ? [] : [`--file ${shellText([file])}`]
       ].map(option => `${option} `).join('')
-      cli.out.line(`\`svc mcp connect ${client} ${given}--write\` writes it there.`)
+      cli.out.line(`\`svc mcp connect ${client} ${given}--write\` writes it to the file.`)
     })
 }

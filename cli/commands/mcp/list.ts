@@ -9,7 +9,7 @@ import { oneServerSchema, serverSchema, stateColour, toolCount } from './server-
 export function addMcpList (mcp: Command, cli: Cli): void {
   mcp.command('list')
     .description('list tool servers: the gateway\'s own and installed ones')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc mcp list'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -31,7 +31,7 @@ export function addMcpList (mcp: Command, cli: Cli): void {
 export function addMcpStatus (mcp: Command, cli: Cli): void {
   mcp.command('status <id>')
     .description('show a tool server, with its tools')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc mcp status svc-admin'))
     .action(async (id: string, options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -60,7 +60,7 @@ export function addMcpStatus (mcp: Command, cli: Cli): void {
           { title: 'DESCRIPTION', cell: ({ description }) => harmless(description.split('\n')[0]!), flexible: true }
         ], server.tool_details)
       }
-      for (const { name, reason } of server.dropped_tools) cli.out.line(harmless(`Tool ${name} is left out: ${reason}`))
+      for (const { name, reason } of server.dropped_tools) cli.out.line(harmless(`Tool ${name} is not offered: ${reason}`))
     })
 }
 
@@ -68,16 +68,16 @@ const logsSchema = z.looseObject({ events: z.array(z.looseObject({ ts: z.string(
 
 export function addMcpLogs (mcp: Command, cli: Cli): void {
   mcp.command('logs <id>')
-    .description('show what a tool server wrote, what happened to it, and who called it')
-    .option('-n, --lines <n>', 'how many, at most 500', '100')
-    .option('--json', 'print the answer of the API')
+    .description('show the output, events and calls of a tool server')
+    .option('-n, --lines <n>', 'number of lines, at most 500', '100')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc mcp logs notes', 'svc mcp logs notes -n 20'))
     .action(async (id: string, { lines, json }: { lines: string, json?: true }, command: Command) => {
       const client = cli.client(command)
       const call = { path: pathOf`/api/mcp/${id}/logs`, query: { limit: lines } }
       if (json === true) return cli.out.json(await client.raw(call))
       const { events } = await client.call(call, logsSchema)
-      if (events.length === 0) return cli.out.line('There is nothing yet.')
+      if (events.length === 0) return cli.out.line('Nothing to show yet.')
       cli.out.lines(events.map(({ ts, kind, message }) => harmless(`${ts} ${kind.padEnd(6)} ${message}`)))
     })
 }

@@ -21,14 +21,14 @@ export async function writeConnections (cli: Cli, file: string, pieces: readonly
     const isNew = before === null || before.trim() === ''
     const wanted = pieces.filter(({ connection: { onlyIfNew = false } }) => isNew || !onlyIfNew)
     const after = wanted.reduce((text, piece) => merged(file, text, piece), before)
-    if (after === before || after === null) return isQuiet ? undefined : cli.out.line(`${file} has it already.`)
+    if (after === before || after === null) return isQuiet ? undefined : cli.out.line(`${file} already has it.`)
     await mkdir(dirname(target), { recursive: true })
     if (before !== null) await copyFile(target, `${target}.svc-backup`)
     const mode = before === null ? 0o600 : (await stat(target)).mode & 0o777
     await writeFile(`${target}.svc-new`, after, { mode })
     await rename(`${target}.svc-new`, target)
     if (isQuiet) return
-    cli.out.line(`${file} is written${before === null ? '' : `; as it was: ${target}.svc-backup`}.`)
+    cli.out.line(`${file} is written${before === null ? '' : `; backup: ${target}.svc-backup`}.`)
   } catch (error) {
     if (error instanceof CliFailure) throw error
     throw new CliFailure(`${file} cannot be written: ${messageOf(error)}`)
@@ -39,7 +39,7 @@ function merged (file: string, before: string | null, { name, connection }: Name
   const outcome = mergeConnection(before, name, connection)
   if (outcome.kind === 'changed') return outcome.text
   if (outcome.kind === 'same') return before
-  throw new CliFailure(`${file} was left as it is: ${outcome.why}`, {
+  throw new CliFailure(`${file} was not changed: ${outcome.why}`, {
     hints: ['Add this by hand:', ...connection.text.trimEnd().split('\n')]
   })
 }

@@ -26,10 +26,10 @@ const savedSchema = z.looseObject({
 const RESTART_MS = 150_000
 
 export function addMemoryGraph (memory: Command, cli: Cli): void {
-  const graph = memory.command('graph').description('extract facts and entities from what is remembered')
+  const graph = memory.command('graph').description('extract facts and entities from memories')
   graph.command('status')
-    .description('show whether they are extracted, by which slot, and what came of it')
-    .option('--json', 'print the answer of the API')
+    .description('show whether extraction is on, which slot does it, and its results')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc memory graph status'))
     .action(async (options: { json?: true }, command: Command) => {
       const answer = await cli.client(command).raw({ path: '/api/memory/graph', timeoutMs: RESTART_MS })
@@ -37,17 +37,17 @@ export function addMemoryGraph (memory: Command, cli: Cli): void {
       show(cli, statusSchema.parse(answer))
     })
   graph.command('enable')
-    .description('extract them from now on')
-    .option('--slot <name>', 'an enabled llm slot that reads')
-    .option('--json', 'print the answer of the API')
+    .description('turn extraction on')
+    .option('--slot <name>', 'enabled llm slot that extracts')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc memory graph enable --slot utility'))
     .action(async ({ slot, json }: { slot?: string, json?: true }, command: Command) => {
       const body = { enabled: true, ...slot === undefined ? {} : { extraction_slot: slot } }
       await change(cli, cli.client(command), body, json === true)
     })
   graph.command('disable')
-    .description('extract them no longer, and cancel what is being extracted; what there is stays')
-    .option('--json', 'print the answer of the API')
+    .description('turn extraction off and cancel what is running; extracted facts stay')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc memory graph disable'))
     .action(async (options: { json?: true }, command: Command) => {
       await change(cli, cli.client(command), { enabled: false }, options.json === true)
@@ -67,7 +67,7 @@ function show (cli: Cli, status: GraphStatus): void {
   const others = slots.length === 0 ? 'there is none yet' : `there are ${slots.join(', ')}`
   cli.out.pairs([
     ['extraction', enabled ? 'on' : 'off'],
-    ['slot', isThere ? slot : `${slot}, which is no enabled llm slot: ${others}`],
+    ['slot', isThere ? slot : `${slot}, which is not an enabled llm slot: ${others}`],
     ['timeout', `${status.llm_timeout_s} s`],
     ['waiting', String(status.in_flight)],
     ['done', String(status.builds_ok)],

@@ -62,7 +62,7 @@ async function readOne (path: string): Promise<Read> {
     return none('is no JSON')
   }
   const all = texts.map(text => text.trim()).filter(text => text !== '')
-  if (all.length === 0) return none('has no text that could be remembered')
+  if (all.length === 0) return none('has no text to remember')
   const kept = all.filter(text => text.length <= LONGEST_TEXT)
   const left = all.length - kept.length
   return { texts: kept, reason: left === 0 ? null : `${left} of its ${all.length} texts are longer than ${LONGEST_TEXT} characters` }

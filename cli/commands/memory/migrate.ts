@@ -17,11 +17,11 @@ const ADD_MS = 120_000
 
 export function addMemoryMigrate (memory: Command, cli: Cli): void {
   memory.command('migrate')
-    .description('bring the memories of the former engine into this one')
-    .option('--legacy-dir <dir>', 'its folder; default is memory/cognee below the state folder')
+    .description('import the memories of the former engine')
+    .option('--legacy-dir <dir>', 'folder of the former engine; default is memory/cognee below the state folder')
     .option('-d, --dataset <name>', 'where they go', 'shared')
     .option('--dry-run', 'print what would be done, which is the default')
-    .option('--apply', 'do it; running it again makes nothing twice')
+    .option('--apply', 'import them; running it again creates no duplicates')
     .option('--json', 'print the plan as JSON')
     .addHelpText('after', '\nReads .txt, .md, .json and .jsonl files; the folder itself is never touched.')
     .addHelpText('after', examples('svc memory migrate', 'svc memory migrate --apply --dataset agents'))
@@ -40,12 +40,12 @@ export function addMemoryMigrate (memory: Command, cli: Cli): void {
       }
       const plan = { folder, files, memories: notes.length, dataset: options.dataset, skipped, applied: isApplied, written }
       if (options.json === true) cli.out.json(plan)
-      if (files === 0) throw new CliFailure(`there is nothing to bring in ${folder}`)
+      if (files === 0) throw new CliFailure(`there is nothing to import in ${folder}`)
       if (options.json === true) return
       for (const { file, reason } of skipped) cli.out.note(`${file}: ${reason}`)
       cli.out.line(isApplied
         ? `${written} memories of ${files} files are in ${options.dataset}.`
-        : `${notes.length} memories in ${files} files would go to ${options.dataset}. Nothing was changed; --apply does it.`)
+        : `${notes.length} memories in ${files} files would go to ${options.dataset}. Nothing was changed; --apply imports them.`)
     })
 }
 

@@ -28,20 +28,20 @@ const call = { path: '/api/memory/engine', timeoutMs: LOOK_MS }
 
 export function addMemoryState (memory: Command, cli: Cli): void {
   memory.command('status')
-    .description('show whether there is a memory, what keeps it, and what it lacks')
-    .option('--json', 'print the answer of the API')
-    .addHelpText('after', '\nEnds with 1 when the memory is on and does not answer.')
+    .description('show whether the memory is on, which engine holds it, and what is missing')
+    .option('--json', 'print the API response')
+    .addHelpText('after', '\nExits with 1 if the memory is on and does not answer.')
     .addHelpText('after', examples('svc memory status'))
     .action((options: { json?: true }, command: Command) => show(cli, cli.client(command), options.json === true))
   memory.command('enable')
-    .description('switch the memory on, at once and without a restart')
-    .addOption(new Option('--engine <engine>', 'what keeps it: the gateway itself, or a Hindsight server').choices(['embedded', 'hindsight']))
+    .description('switch the memory on; takes effect at once')
+    .addOption(new Option('--engine <engine>', 'engine: the gateway itself, or a Hindsight server').choices(['embedded', 'hindsight']))
     .option('--server <url>', 'address of the Hindsight server')
-    .option('--json', 'print the answer of the API')
-    .addHelpText('after', '\nThe key of a Hindsight server stands in api.env, as HINDSIGHT_API_TENANT_API_KEY.')
+    .option('--json', 'print the API response')
+    .addHelpText('after', '\nThe key of a Hindsight server goes into api.env, as HINDSIGHT_API_TENANT_API_KEY.')
     .addHelpText('after', examples('svc memory enable', 'svc memory enable --engine hindsight --server http://127.0.0.1:9177'))
     .action(async ({ engine, server, json }: EnableOptions, command: Command) => {
-      if (server !== undefined && engine === 'embedded') throw usageFailure('--server goes with --engine hindsight')
+      if (server !== undefined && engine === 'embedded') throw usageFailure('--server needs --engine hindsight')
       const chosen = server === undefined ? engine : 'hindsight'
       const settings = { enabled: true, engine: chosen, url: server }
       const client = cli.client(command)
@@ -49,8 +49,8 @@ export function addMemoryState (memory: Command, cli: Cli): void {
       await show(cli, client, json === true)
     })
   memory.command('disable')
-    .description('switch the memory off; what it holds stays')
-    .option('--json', 'print the answer of the API')
+    .description('switch the memory off; its contents stay')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc memory disable'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)

@@ -26,9 +26,9 @@ const operationSchema = z.looseObject({
 
 export function addMemoryTransfer (memory: Command, cli: Cli): void {
   memory.command('export <bank>')
-    .description('write a bank with all that it holds to a file, which either engine can import')
-    .option('-o, --output <file>', 'where to; default is <bank>.zip')
-    .option('--no-history', 'without the record of what was asked of it')
+    .description('export a bank to a file, which either engine can import')
+    .option('-o, --output <file>', 'output file; default is <bank>.zip')
+    .option('--no-history', 'leave out the audit log of the bank')
     .option('--json', 'print what was written as JSON')
     .addHelpText('after', examples('svc memory export shared', 'svc memory export project__web -o web.zip'))
     .action(async (bank: string, options: { output?: string, history: boolean, json?: true }, command: Command) => {
@@ -39,7 +39,7 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
       const { operation_id: id } = await client.call({ method: 'POST', path, query, timeoutMs: BEGIN_MS }, begunSchema)
       const { result_metadata: result } = await ended(cli, client, bank, id)
       const url = result?.download_url
-      if (url === undefined || !url.startsWith('/')) throw new CliFailure('the memory engine made no file')
+      if (url === undefined || !url.startsWith('/')) throw new CliFailure('the memory engine returned no file')
       // a file that is cut short does not take the place of a whole one
       const part = `${file}.${randomBytes(4).toString('hex')}.part`
       try {
@@ -53,9 +53,9 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
       else cli.out.line(`${bank} is in ${file}, ${size} bytes.`)
     })
   memory.command('import <bank> <file>')
-    .description('make a bank of such a file')
-    .addOption(new Option('--on-conflict <rule>', 'put it into a bank that is there; what becomes of documents that both have').choices(['skip', 'replace', 'new-id']))
-    .option('--json', 'print how it ended, as the API tells it')
+    .description('create a bank from an exported file')
+    .addOption(new Option('--on-conflict <rule>', 'import into an existing bank; what to do with documents that both have').choices(['skip', 'replace', 'new-id']))
+    .option('--json', 'print the final state, as the API reports it')
     .addHelpText('after', examples('svc memory import shared shared.zip', 'svc memory import shared more.zip --on-conflict skip'))
     .action(async (bank: string, file: string, options: { onConflict?: string, json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -63,7 +63,7 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
       const query = options.onConflict === undefined ? {} : { mode: 'merge', document_conflict: options.onConflict }
       const answer = await client.send({ method: 'POST', path, query, timeoutMs: null }, await formOf(file)).catch((error: unknown) => {
         if (!(error instanceof ApiFailure) || error.status !== 409) throw error
-        throw new CliFailure(`there is a bank '${bank}' already`, { hints: ['`--on-conflict skip`, `replace` or `new-id` puts the file into it.'], cause: error })
+        throw new CliFailure(`bank '${bank}' already exists`, { hints: ['`--on-conflict skip`, `replace` or `new-id` imports the file into it.'], cause: error })
       })
       const done = await ended(cli, client, bank, begunSchema.parse(answer).operation_id)
       if (options.json === true) cli.out.json(done)

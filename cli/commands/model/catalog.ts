@@ -36,14 +36,14 @@ const columns: ReadonlyArray<Column<Entry>> = [
 
 interface CatalogOptions { readonly for?: string, readonly json?: true }
 
-const NOTE = 'FIT is judged for the memory of this machine: "tight" leaves little room for a long ' +
+const NOTE = 'FIT compares a model with the memory of this machine: "tight" leaves little room for a long ' +
   'context, "partly in RAM" is more than the GPU has for itself, and slow.'
 
 export function addModelCatalog (model: Command, cli: Cli): void {
   model.command('catalog')
     .description('list models that are known to work well, and how each fits this machine')
     .addOption(new Option('--for <what>', 'only models of one kind').choices(modelCapabilities))
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc model catalog', 'svc model catalog --for embed'))
     .action(async (options: CatalogOptions, command: Command) => {
@@ -52,7 +52,7 @@ export function addModelCatalog (model: Command, cli: Cli): void {
       if (options.json === true) return cli.out.json(await client.raw(call))
       const { pullable } = await client.call(call, catalogSchema)
       const rows = pullable.filter(entry => !entry.bundle_only && (options.for === undefined || entry.capability === options.for))
-      if (rows.length === 0) return cli.out.line('The catalogue has no such model. Look at the hub: svc model search <words>')
+      if (rows.length === 0) return cli.out.line('No such model in the catalogue. Search the hub: svc model search <words>')
       cli.out.table(columns, rows)
       const example = rows.find(entry => !entry.installed && entry.fit?.status === 'fits')?.id
       cli.out.note(`\n${example === undefined ? '' : `Get one: svc model pull ${example}\n`}Find others: svc model search <words>`)

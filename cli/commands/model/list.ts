@@ -17,7 +17,7 @@ const columns: ReadonlyArray<Column<ModelRecord>> = [
 export function addModelList (model: Command, cli: Cli): void {
   model.command('list')
     .description('list registered models, and those of upstreams')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc model list'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)

@@ -24,21 +24,21 @@ interface PullOptions {
 const START_MS = 60_000
 
 const NOTE = 'A curated model (qwen3-4b), a registered one, a repository of the hub ' +
-  '(owner/name:Q8_0), or a tag of the NPU\'s engine (llama3.2:1b), which fetches it by itself.\n' +
-  'It goes on when the gateway is restarted, and when you leave with Ctrl-C.\n' +
-  'HF_TOKEN in api.env opens gated models.'
+  '(owner/name:Q8_0), or a tag of the NPU\'s engine (llama3.2:1b), which downloads it itself.\n' +
+  'The download continues after a restart of the gateway, and after Ctrl-C.\n' +
+  'Gated models need HF_TOKEN in api.env.'
 
 export function addModelPull (model: Command, cli: Cli): void {
   model.command('pull <ref>')
     .description('download a model and show its progress')
     .option('--repo <owner/name>', 'repository of the hub to take it from')
     .option('--file <name>', 'file of it, or the first of a split model')
-    .option('--mmproj <name>', 'projector to bring along')
-    .addOption(new Option('--capability <what>', 'puts it into <store>/<capability>').choices(modelCapabilities))
+    .option('--mmproj <name>', 'projector to download with it')
+    .addOption(new Option('--capability <what>', 'capability; the file goes to <store>/<capability>').choices(modelCapabilities))
     .option('--revision <revision>', 'branch, tag or commit')
-    .option('-d, --detach', 'start it and leave')
+    .option('-d, --detach', 'start the download and return')
     .option('--cancel', 'cancel the running pull, and remove what it has downloaded')
-    .option('--json', 'print how it ended, as the API reports it')
+    .option('--json', 'print the final state, as the API reports it')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc model pull qwen3-4b', 'svc model pull mine --repo Qwen/Qwen3-4B-GGUF --file Qwen3-4B-Q8_0.gguf'))
     .action(async (ref: string, options: PullOptions, command: Command) => {
@@ -64,7 +64,7 @@ async function follow (cli: Cli, client: ApiClient, ref: string): Promise<PullSn
   try {
     return await followPull(cli, client, ref)
   } catch (error) {
-    if (cli.signal.aborted) cli.out.note(`The gateway goes on with the pull: \`svc model pull ${ref}\` follows it, with --cancel it ends.`)
+    if (cli.signal.aborted) cli.out.note(`The gateway continues the pull: \`svc model pull ${ref}\` follows it, with --cancel it ends.`)
     throw error
   }
 }
@@ -72,7 +72,7 @@ async function follow (cli: Cli, client: ApiClient, ref: string): Promise<PullSn
 async function cancel (cli: Cli, client: ApiClient, ref: string, { json }: PullOptions): Promise<void> {
   const snapshot = await client.call({ method: 'POST', path: pathOf`/api/models/${ref}/pull/cancel`, timeoutMs: START_MS }, pullSnapshotSchema)
   if (json === true) return cli.out.json(snapshot)
-  cli.out.line(snapshot.state === 'completed' ? `The pull of ${ref} was over already.` : `The pull of ${ref} is ${snapshot.state}.`)
+  cli.out.line(snapshot.state === 'completed' ? `The pull of ${ref} had already finished.` : `The pull of ${ref} is ${snapshot.state}.`)
 }
 
 function tellEnd ({ out }: Cli, snapshot: PullSnapshot, { json }: PullOptions): void {
@@ -80,7 +80,7 @@ function tellEnd ({ out }: Cli, snapshot: PullSnapshot, { json }: PullOptions): 
   if (json === true) out.json(snapshot)
   if (state !== 'completed') {
     throw new CliFailure(`the pull of '${id}' ${state === 'cancelled' ? 'was cancelled' : `failed: ${error ?? 'for an unknown reason'}${code == null ? '' : ` (${code})`}`}`,
-      { hints: state === 'failed' ? [`What is there is kept for a day: \`svc model pull ${id}\` goes on from it.`] : [] })
+      { hints: state === 'failed' ? [`The partial download is kept for a day: \`svc model pull ${id}\` resumes it.`] : [] })
   }
   if (json !== true) out.line(`${id} is complete: ${path ?? '-'}, ${sizeText(total)}${sha256 == null ? '' : `, sha256 ${sha256.slice(0, 12)}`}`)
 }

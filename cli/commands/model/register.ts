@@ -12,7 +12,7 @@ interface RegisterOptions {
 
 export function addModelRegister (model: Command, cli: Cli): void {
   model.command('register <id>')
-    .description('register a model file that is there already')
+    .description('register an existing model file')
     .requiredOption('-p, --path <path>', 'the file, or the first of a split model')
     .option('--name <name>', 'name for people; default is what the file says')
     .option('--license <license>', 'licence; default is what the file says')

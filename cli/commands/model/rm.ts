@@ -10,15 +10,15 @@ const deletedSchema = z.looseObject({ affected_slots: z.array(z.string()).defaul
 
 export function addModelRm (model: Command, cli: Cli): void {
   model.command('rm <ref>')
-    .description('forget a model; its file stays')
+    .description('remove a model from the registry; its file stays')
     .option('-f, --force', 'do not ask')
-    .addHelpText('after', '\nSlots that run it are unloaded, and it is cleared from their files.')
+    .addHelpText('after', '\nSlots that run it are unloaded, and their configuration no longer names it.')
     .addHelpText('after', examples('svc model rm qwen3-4b'))
     .action(async (ref: string, options: { force?: true }, command: Command) => {
-      if (options.force !== true && !await confirm(cli, `Forget model ${ref}, and clear it from all slots?`)) throw new CliFailure('nothing was changed')
+      if (options.force !== true && !await confirm(cli, `Remove model ${ref} from the registry and from all slots?`)) throw new CliFailure('nothing was changed')
       const { affected_slots: slots } = await cli.client(command)
         .call({ method: 'DELETE', path: pathOf`/api/models/${ref}`, timeoutMs: null }, deletedSchema)
-      cli.out.line(`Model ${ref} is forgotten; its file is still there.`)
-      if (slots.length > 0) cli.out.line(`Without a model now: ${slots.join(', ')}`)
+      cli.out.line(`Model ${ref} is removed from the registry; its file is still on disk.`)
+      if (slots.length > 0) cli.out.line(`Slots without a model now: ${slots.join(', ')}`)
     })
 }

@@ -13,7 +13,7 @@ const scannedSchema = z.looseObject({
 export function addModelScan (model: Command, cli: Cli): void {
   model.command('scan')
     .description('register the model files in the configured folders')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc model scan'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)

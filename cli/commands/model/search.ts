@@ -34,8 +34,8 @@ export function addModelSearch (model: Command, cli: Cli): void {
   model.command('search <words...>')
     .description('search the model hub for repositories, most downloaded first')
     .option('--type <type>', 'gguf, or a task of the hub such as text-generation', 'gguf')
-    .option('--limit <n>', 'how many, at most 20', numberOf(z.int().min(1).max(20)), 20)
-    .option('--json', 'print the answer of the API')
+    .option('--limit <n>', 'number of results, at most 20', numberOf(z.int().min(1).max(20)), 20)
+    .option('--json', 'print the API response')
     .addHelpText('after', '\nGated repositories need their licence accepted on the hub, and HF_TOKEN in api.env.')
     .addHelpText('after', examples('svc model search qwen3 4b', 'svc model search --type text-to-speech english'))
     .action(async (words: readonly string[], { type, limit, json }: SearchOptions, command: Command) => {

@@ -8,7 +8,7 @@ import { modelRecordSchema, type ModelRecord } from '../../record/model-record.j
 export function addModelShow (model: Command, cli: Cli): void {
   model.command('show <ref>')
     .description('show everything about a model')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc model show qwen3-4b'))
     .action(async (ref: string, options: { json?: true }, command: Command) => {
       const client = cli.client(command)

@@ -26,8 +26,8 @@ function addProfileOptions (command: Command): Command {
     .addOption(new Option('--backend <backend>', 'runtime of the GPU').choices(gpuBackends))
     .option('--mtp', 'opt in to multi-token prediction')
     .option('--no-mtp', 'do not')
-    .option('--intent <text>', 'what it is for, for people')
-    .option('--quant <text>', 'quantisation it is meant for, for people')
+    .option('--intent <text>', 'description for people')
+    .option('--quant <text>', 'intended quantisation, for people')
 }
 
 /** What was not given is not in it. */
@@ -37,9 +37,9 @@ function bodyOf ({ image, flags, mtp, deviceClass, backend, intent, quant }: Pro
 
 export function addProfileCreate (profile: Command, cli: Cli): void {
   addProfileOptions(profile.command('create')
-    .description('create a profile, from nothing or from another one')
+    .description('create a profile, from scratch or from another one')
     .argument('<name>', 'name of the new profile', textOf(nameSchema))
-    .option('--from <profile>', 'take over everything that is not given here'))
+    .option('--from <profile>', 'take every value that is not given here from this profile'))
     .addHelpText('after', examples(
       'svc profile create rocm-long --from rocm --flags "--flash-attn on"',
       'svc profile create mine --image ghcr.io/owner/engine:v1 --device-class cpu'
@@ -55,7 +55,7 @@ export function addProfileCreate (profile: Command, cli: Cli): void {
       // a backend belongs to GPUs
       if (given.device_class !== undefined && given.device_class !== 'gpu') delete base.backend
       await client.call({ method: 'POST', path: '/api/profiles', body: { name, ...base, ...given } }, profileRecordSchema)
-      cli.out.line(`Profile ${name} is there.`)
+      cli.out.line(`Profile ${name} is created.`)
       cli.out.line(`Use it: svc slot edit <slot> --profile ${name}`)
     })
 }
@@ -68,14 +68,14 @@ function baseOf (profile: ProfileRecord): Record<string, unknown> {
 export function addProfileEdit (profile: Command, cli: Cli): void {
   addProfileOptions(profile.command('edit <name>')
     .description('change a profile; built-in ones can be cloned with create --from'))
-    .addHelpText('after', '\nSlots that run with it go on as they are until they are restarted.')
+    .addHelpText('after', '\nRunning slots keep the old settings until they are restarted.')
     .addHelpText('after', examples('svc profile edit rocm-long --flags "--flash-attn on"'))
     .action(async (name: string, options: ProfileOptions, command: Command) => {
-      if (Object.keys(options).length === 0) throw usageFailure('nothing to change was given', ['Run `svc profile edit --help` to see what there is.'])
+      if (Object.keys(options).length === 0) throw usageFailure('no changes were given', ['Run `svc profile edit --help` to see the options.'])
       const { used_by: users } = await cli.client(command)
         .call({ method: 'PUT', path: pathOf`/api/profiles/${name}`, body: bodyOf(options) }, profileRecordSchema)
       cli.out.line(`Profile ${name} is changed.`)
-      if (users.length > 0) cli.out.line(`Slots take it up when they are restarted: ${users.join(', ')}`)
+      if (users.length > 0) cli.out.line(`Restart these slots to apply it: ${users.join(', ')}`)
     })
 }
 

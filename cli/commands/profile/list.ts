@@ -8,7 +8,7 @@ import { profileRecordSchema, type ProfileRecord } from '../../record/profile-re
 export function addProfileList (profile: Command, cli: Cli): void {
   profile.command('list')
     .description('list profiles; built-in ones cannot be changed')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc profile list'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -29,7 +29,7 @@ export function addProfileList (profile: Command, cli: Cli): void {
 export function addProfileShow (profile: Command, cli: Cli): void {
   profile.command('show <name>')
     .description('show everything about a profile')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc profile show rocm'))
     .action(async (name: string, options: { json?: true }, command: Command) => {
       const client = cli.client(command)

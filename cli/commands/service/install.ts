@@ -25,25 +25,25 @@ interface InstallOptions {
 const START_MS = 60_000
 const LOOK_EVERY_MS = 300
 
-const NOTE = 'With a name: the gateway brings that service, in an environment of its own, as a container, or as a slot.\n' +
-  'Without: the gateway itself becomes a service of this machine, as root: a unit of systemd, or a launchd job on macOS.'
+const NOTE = 'With a name: the gateway installs that service, in its own environment, as a container, or as a slot.\n' +
+  'Without: installs the gateway itself as a service of this machine (as root): a systemd unit, or a launchd job on macOS.'
 
 export function addServiceInstall (service: Command, cli: Cli): void {
   service.command('install [service]')
-    .description('bring a service to this machine; without a name, make the gateway one')
-    .addOption(new Option('--form <form>', 'how it is to run; default is what fits here').choices(['python', 'container']))
+    .description('install a service on this machine; without a name, the gateway itself')
+    .addOption(new Option('--form <form>', 'how it runs; default is the best fit for this machine').choices(['python', 'container']))
     .option('-y, --yes', 'do not ask about its licence')
-    .option('--json', 'print how it ended, as the API tells it')
+    .option('--json', 'print the final state, as the API reports it')
     .option('--print', 'of the gateway: print its files and change nothing')
-    .option('--user <name>', 'of the gateway: the user that it runs as; default svc, which is made, on macOS yours')
-    .addOption(new Option('--allow <unit>', 'of the gateway: a further unit that it may start and stop; may be given again').argParser((unit: string, before: readonly string[] = []) => [...before, unit]))
-    .addOption(new Option('--folder <dir>', 'of the gateway: where its unit goes').hideHelp())
+    .option('--user <name>', 'of the gateway: the user that it runs as; default is svc, which is created, on macOS yours')
+    .addOption(new Option('--allow <unit>', 'of the gateway: another unit that it may start and stop; may be given more than once').argParser((unit: string, before: readonly string[] = []) => [...before, unit]))
+    .addOption(new Option('--folder <dir>', 'of the gateway: folder for its unit').hideHelp())
     .addOption(homeOption())
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples(`svc service install ${EXAMPLE}`, 'sudo svc service install', 'svc service install --print'))
     .action(async (id: string | undefined, options: InstallOptions, command: Command) => {
       if (id === undefined) {
-        if (options.form !== undefined) throw usageFailure('--form goes with the name of a service')
+        if (options.form !== undefined) throw usageFailure('--form needs the name of a service')
         const { installGateway } = await import('../../unit/install-gateway.js')
         return await installGateway(cli, command, options)
       }
@@ -54,21 +54,21 @@ export function addServiceInstall (service: Command, cli: Cli): void {
 
 export function addServiceUninstall (service: Command, cli: Cli): void {
   service.command('uninstall [service]')
-    .description('stop a service and take it away; without a name, the unit of the gateway')
-    .option('--data', 'what it keeps, too: chats, documents, accounts')
+    .description('stop and uninstall a service; without a name, remove the unit of the gateway')
+    .option('--data', 'also delete its data: chats, documents, accounts')
     .option('-y, --yes', 'do not ask')
-    .addOption(new Option('--folder <dir>', 'of the gateway: where its unit is').hideHelp())
+    .addOption(new Option('--folder <dir>', 'of the gateway: folder of its unit').hideHelp())
     .addHelpText('after', '\nWithout a name the home, its models and its configuration stay.')
     .addHelpText('after', examples(`svc service uninstall ${EXAMPLE}`, `svc service uninstall ${EXAMPLE} --data --yes`))
     .action(async (id: string | undefined, options: { data?: true, yes?: true, folder?: string }, command: Command) => {
       if (id === undefined) {
-        if (options.data === true) throw usageFailure('--data goes with the name of a service')
+        if (options.data === true) throw usageFailure('--data needs the name of a service')
         const { uninstallGateway } = await import('../../unit/install-gateway.js')
         return await uninstallGateway(cli, options)
       }
       const client = cli.client(command)
       const { name } = await serviceOf(client, id)
-      const what = options.data === true ? `Delete ${name} with all that it keeps?` : null
+      const what = options.data === true ? `Delete ${name} and all its data?` : null
       if (what !== null && options.yes !== true && !await confirm(cli, what)) throw new CliFailure('nothing was changed')
       await client.raw({ method: 'DELETE', path: pathOf`/api/services/${id}/install`, query: { data: options.data === true }, timeoutMs: null })
       cli.out.line(options.data === true ? `${name} is gone.` : `${name} is uninstalled; its data is kept.`)
@@ -87,10 +87,10 @@ async function installService (cli: Cli, client: ApiClient, id: string, { form, 
   if (ended.state !== 'installed') throw new CliFailure(`${record.name} is not installed: ${ended.message}`)
   if (json === true) return
   cli.out.line(`${record.name}${ended.version === null ? '' : ` ${ended.version}`} is installed.`)
-  for (const setting of ended.settings) cli.out.line(`svc.toml has [${setting.replace('.', '] ')} for it now.`)
+  for (const setting of ended.settings) cli.out.line(`svc.toml now sets [${setting.replace('.', '] ')} for it.`)
   // a slot is loaded by its requests
   if (ended.form === 'slot') return cli.out.line(`${record.name}: ${ended.message}`)
-  cli.out.line(`Start it: svc service start ${id}; with the gateway from then on: svc service enable ${id}`)
+  cli.out.line(`Start it: svc service start ${id}; start it with the gateway: svc service enable ${id}`)
 }
 
 /** Says what goes on: drawn over at a terminal, a line for each step elsewhere. */
@@ -108,7 +108,7 @@ async function followInstall (
       now = await client.call({ path }, installationSchema)
     }
   } catch (error) {
-    if (cli.signal.aborted) cli.out.note(`The gateway goes on with it: \`svc service list\` shows how far it is.`)
+    if (cli.signal.aborted) cli.out.note('The gateway continues: `svc service list` shows the progress.')
     cli.signal.throwIfAborted()
     throw error
   } finally {

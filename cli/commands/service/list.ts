@@ -15,8 +15,8 @@ const lineCount = z.int().min(1).max(5000)
 
 export function addServiceList (service: Command, cli: Cli): void {
   service.command('list')
-    .description('list them, with what runs them and how they are')
-    .option('--json', 'print the answer of the API')
+    .description('list services with their runtimes and states')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc service list'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -40,9 +40,9 @@ export function addServiceList (service: Command, cli: Cli): void {
 
 export function addServiceLogs (service: Command, cli: Cli): void {
   service.command('logs <service>')
-    .description('print what a service wrote')
-    .option('-f, --follow', 'go on with new lines until interrupted')
-    .addOption(new Option('-n, --lines <count>', 'how many of the last lines').argParser(numberOf(lineCount)).default(200))
+    .description('print the output of a service')
+    .option('-f, --follow', 'keep printing new lines until interrupted')
+    .addOption(new Option('-n, --lines <count>', 'number of last lines').argParser(numberOf(lineCount)).default(200))
     .addHelpText('after', examples(`svc service logs ${EXAMPLE} -n 50`, `svc service logs ${EXAMPLE} --follow`))
     .action(async (id: string, options: { follow?: true, lines: number }, command: Command) => {
       const client = cli.client(command)
@@ -69,10 +69,10 @@ export async function serviceOf (client: ApiClient, id: string): Promise<Service
 }
 
 function absent ({ id, name, runs_as: form, hints }: ServiceRecord): CliFailure {
-  const brings = `\`svc service install ${id}\` brings it`
+  const brings = `Install it with \`svc service install ${id}\`.`
   // where nothing fits at the moment the gateway says whether it could be brought
   const isBrought = form === 'container' || form === 'python' || hints.includes(brings)
-  return new CliFailure(`${name} is not here, so there is nothing that it writes`, { hints: isBrought ? [brings] : [] })
+  return new CliFailure(`${name} is not installed, so it has no output`, { hints: isBrought ? [brings] : [] })
 }
 
 async function follow (

@@ -10,18 +10,18 @@ import { examples } from '../../terminal/help.js'
 const actedSchema = z.looseObject({ ok: z.boolean(), message: z.string() })
 
 const abouts: Readonly<Record<ServiceVerb, string>> = {
-  start: 'start one and wait until it answers',
+  start: 'start a service and wait until it answers',
   stop: 'stop one',
-  restart: 'stop one, start it, and wait until it answers',
-  enable: 'have one start with the machine, or with the gateway that runs it',
-  disable: 'have one wait until it is started'
+  restart: 'restart a service and wait until it answers',
+  enable: 'start a service with the machine, or with the gateway that runs it',
+  disable: 'do not start a service automatically'
 }
 
 export function addServiceVerbs (service: Command, cli: Cli): void {
   for (const verb of serviceVerbs) {
     service.command(`${verb} <service>`)
       .description(abouts[verb])
-      .option('--json', 'print the answer of the API; the exit code is the same either way')
+      .option('--json', 'print the API response; the exit code is the same either way')
       .addHelpText('after', examples(`svc service ${verb} ${EXAMPLE}`))
       .action(async (id: string, options: { json?: true }, command: Command) => {
         const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/services/${id}/action`, body: { action: verb }, timeoutMs: null })

@@ -25,15 +25,15 @@ interface CreateOptions {
   readonly option?: Readonly<Record<string, unknown>>
 }
 
-const NOTE = 'The gateway decides what is not given: hardware by its probe, the port by its ' +
-  'pool, the profile by the model and the device.'
+const NOTE = 'The gateway chooses what is not given: hardware from its probe, the port from its ' +
+  'pool, the profile from the model and the device.'
 
 export function addSlotCreate (slot: Command, cli: Cli): void {
   slot.command('create')
-    .description('create a slot; it starts when it is loaded or asked')
+    .description('create a slot; it starts on load or on its first request')
     .argument('<name>', 'name of the new slot', textOf(nameSchema))
     .option('-m, --model <model>',
-      'model that it loads: an id of the registry, or the absolute path of a model file; not for engines that bring one')
+      'model to load: a registry id or the absolute path of a model file; not for engines with their own model')
     .addOption(typeOption())
     .addOption(providerOption())
     .addOption(hardwareOption())

@@ -40,7 +40,7 @@ async function tellWhose (cli: Cli, command: Command, name: string): Promise<voi
   const record = await cli.client(command).call({ path: pathOf`/api/slots/${name}` }, slotRecordSchema).catch(() => null)
   cli.signal.throwIfAborted()
   if (record?.about == null || record.image == null || record.image_status !== 'missing') return
-  cli.out.note(harmless(`Its engine comes as ${record.image}: ${aboutText(record.about)}.`))
+  cli.out.note(harmless(`Its engine is ${record.image}: ${aboutText(record.about)}.`))
 }
 
 /** Waits for the verb as long as it takes. Leaving early ends the wait and not the verb. */
@@ -52,7 +52,7 @@ export async function runVerb (
   try {
     return await withSlotProgress(client, cli.out, name, client.call({ method: 'POST', path, body, timeoutMs: null }, slotRecordSchema))
   } catch (error) {
-    if (cli.signal.aborted) cli.out.note(`The gateway goes on with the ${verb}; see \`svc slot status ${name}\`.`)
+    if (cli.signal.aborted) cli.out.note(`The gateway continues the ${verb}; see \`svc slot status ${name}\`.`)
     throw error
   }
 }

@@ -15,9 +15,9 @@ const lineCount = z.int().min(1).max(5000)
 
 export function addSlotLogs (slot: Command, cli: Cli): void {
   slot.command('logs <name>')
-    .description('print what the engine of a slot wrote')
-    .option('-f, --follow', 'go on with new lines until interrupted')
-    .addOption(new Option('-n, --lines <count>', 'how many of the last lines').argParser(numberOf(lineCount)).default(200))
+    .description('print the output of a slot\'s engine')
+    .option('-f, --follow', 'keep printing new lines until interrupted')
+    .addOption(new Option('-n, --lines <count>', 'number of last lines').argParser(numberOf(lineCount)).default(200))
     .addHelpText('after', examples('svc slot logs agent -n 50', 'svc slot logs agent --follow'))
     .action(async (name: string, options: { follow?: true, lines: number }, command: Command) => {
       const client = cli.client(command)

@@ -44,7 +44,7 @@ export function addSlotShow (slot: Command, cli: Cli): void {
 
 function addLook (command: Command, cli: Cli, example: string, print: Print): void {
   command
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples(example))
     .action(async (name: string, options: { json?: true }, self: Command) => {
       const client: ApiClient = cli.client(self)

@@ -30,13 +30,13 @@ export const typeOption = (): Option =>
   new Option('-t, --type <type>', 'what the slot serves').choices(slotTypes).default('llm')
 
 export const providerOption = (): Option =>
-  new Option('--provider <provider>', `engine provider: ${offeredProviders.join(', ')}, or one of a plugin`).argParser(parseProvider)
+  new Option('--provider <provider>', `engine provider: ${offeredProviders.join(', ')}, or one from a plugin`).argParser(parseProvider)
 
 export const runtimeOption = (): Option =>
-  new Option('--runtime <runtime>', 'what runs the engine: container (where there is a container engine), process, docker, podman, or a runtime that a plugin brings')
+  new Option('--runtime <runtime>', 'what runs the engine: container (needs a container engine), process, docker, podman, or a runtime from a plugin')
 
 export const runtimeValueOption = (): Option =>
-  new Option('--runtime-option <key=value>', 'option of a runtime that a plugin brings; KEY alone removes it, none all of them; may be given more than once')
+  new Option('--runtime-option <key=value>', 'option for a runtime from a plugin; KEY alone removes it, none removes all; may be given more than once')
     .argParser(collectOptionOrNone)
 
 export const hardwareOption = (): Option =>
@@ -59,7 +59,7 @@ export const contextOption = (more = ''): Option =>
 function parseProvider (name: string): string {
   const own = providerWords.find(words => words.name === name)
   if (typeof own?.isNamed === 'string') throw new InvalidArgumentError(own.isNamed)
-  if (own?.isNamed === false) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers of plugins.`)
+  if (own?.isNamed === false) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers from plugins.`)
   if (!PLUGIN_NAME_PATTERN.test(name)) throw new InvalidArgumentError(`It must be a name such as ${offeredProviders[0]!}.`)
   return name
 }

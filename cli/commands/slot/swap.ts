@@ -10,7 +10,7 @@ export function addSlotSwap (slot: Command, cli: Cli): void {
   slot.command('swap <name>')
     .description('load another model into a slot and keep it as its default')
     .requiredOption('-m, --model <model>', 'the other model')
-    .option('--no-persist', 'only for now: leave the default model of the slot as it is')
+    .option('--no-persist', 'temporary: keep the default model of the slot')
     .addHelpText('after', examples('svc slot swap agent --model qwen3-8b'))
     .action(async (name: string, options: { model: string, persist: boolean }, command: Command) => {
       const record = await runVerb(cli, command, name, 'swap', { model_id: options.model })

@@ -19,9 +19,9 @@ export function addStackApply (stack: Command, cli: Cli): void {
     .description('apply a stack: its slots run, all others are unloaded')
     .option('--dry-run', 'show what would change, and change nothing')
     .option('-y, --yes', 'do not ask')
-    .option('-f, --force', 'even if a serving slot would not come up again')
-    .option('--json', 'print the answer of the API; does not ask')
-    .addHelpText('after', '\nWaits until the slots have followed, and ends with 1 when one did not. The gateway goes on when you leave.')
+    .option('-f, --force', 'apply it even if a serving slot would not start again')
+    .option('--json', 'print the API response; does not ask')
+    .addHelpText('after', '\nWaits for the slots, and exits with 1 if one failed. The gateway continues after Ctrl-C.')
     .addHelpText('after', examples('svc stack apply saber --dry-run', 'svc stack apply saber --yes'))
     .action(async (slug: string, { dryRun, yes, json, force }: ApplyOptions, command: Command) => {
       const client = cli.client(command)
@@ -41,7 +41,7 @@ export function addStackApply (stack: Command, cli: Cli): void {
       else tellApplied(cli, slug, applied, yes === true)
       const { errors } = applied.converged
       if (errors.length === 0) return
-      throw new CliFailure(`stack ${slug} is in force, but not all of it runs`,
+      throw new CliFailure(`stack ${slug} is active, but not all of it is running`,
         { hints: [...errors.map(({ target, error }) => harmless(`${target}: ${error}`)), `Try again: svc stack apply ${slug}`] })
     })
 }
@@ -54,13 +54,13 @@ function tellApplied ({ out }: Cli, slug: string, { summary, warnings, converged
   const { loaded, swapped, reloaded, unloaded, capabilities_applied: applied, errors } = converged
   const parts = Object.entries({ loaded, swapped, reloaded, unloaded, 'put into force': applied })
     .filter(([, names]) => names.length > 0).map(([verb, names]) => `${verb}: ${names.join(', ')}`)
-  const rest = parts.length > 0 ? `; ${parts.join('; ')}` : errors.length > 0 ? '' : '; everything ran already as it should'
+  const rest = parts.length > 0 ? `; ${parts.join('; ')}` : errors.length > 0 ? '' : '; everything was already running'
   const verb = errors.length > 0 ? 'is configured' : 'is applied'
   out.line(harmless(`Stack ${slug} ${verb}${rest}${errors.length > 0 ? `; failed: ${errors.map(({ target }) => target).join(', ')}` : ''}.`))
 }
 
 function wouldBreak (slug: string, slots: readonly string[]): CliFailure {
-  const dead = slots.length === 1 ? `slot ${slots[0]!} serves and would not` : `slots ${slots.join(', ')} serve and would not`
-  return new CliFailure(`stack ${slug} is not for this host as it is: ${dead} come up again; nothing was changed`,
+  const dead = slots.length === 1 ? `slot ${slots[0]!} is serving and would not` : `slots ${slots.join(', ')} are serving and would not`
+  return new CliFailure(`stack ${slug} does not fit this host: ${dead} start again; nothing was changed`,
     { hints: [`Fix what the warnings name, or apply it anyway: svc stack apply ${slug} --force`] })
 }

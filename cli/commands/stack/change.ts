@@ -11,11 +11,11 @@ import { stackRecordSchema } from '../../record/stack-record.js'
 
 export function addStackSnapshot (stack: Command, cli: Cli): void {
   stack.command('snapshot')
-    .description('keep what is configured now as a stack')
+    .description('save the current configuration as a stack')
     .argument('<slug>', 'slug of the new stack', textOf(nameSchema))
-    .option('--name <name>', 'its name, for people; default is the slug', textOf(z.string().min(1)))
+    .option('--name <name>', 'display name; default is the slug', textOf(z.string().min(1)))
     .option('--description <text>', 'what it is for')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc stack snapshot evening --description "one large model"'))
     .action(async (slug: string, options: { name?: string, description?: string, json?: true }, command: Command) => {
       const body = { slug, name: options.name ?? slug, description: options.description }

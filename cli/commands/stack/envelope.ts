@@ -16,7 +16,7 @@ const reportSchema = z.looseObject({ ...modelsSchema.shape, valid: z.boolean(), 
 
 export function addStackExport (stack: Command, cli: Cli): void {
   stack.command('export <slug>')
-    .description('write a stack as a portable envelope, to standard output')
+    .description('write a stack as a portable envelope to standard output')
     .option('-o, --output <file>', 'write it there')
     .addHelpText('after', '\nSecrets and paths of this machine are left out, and named.')
     .addHelpText('after', examples('svc stack export evening -o evening.svcstack.json'))
@@ -29,10 +29,10 @@ export function addStackExport (stack: Command, cli: Cli): void {
 export function addStackImport (stack: Command, cli: Cli): void {
   stack.command('import <file>')
     .description('create a stack from an envelope; - reads standard input')
-    .option('--slug <slug>', 'its slug here; default is the name of the file', textOf(nameSchema))
+    .option('--slug <slug>', 'slug of the new stack; default is the name of the file', textOf(nameSchema))
     .option('--dry-run', 'check the envelope and its models, and change nothing')
-    .option('--json', 'print the answer of the API')
-    .addHelpText('after', '\nA dry run ends with 1 when the import would fail.')
+    .option('--json', 'print the API response')
+    .addHelpText('after', '\nA dry run exits with 1 if the import would fail.')
     .addHelpText('after', examples('svc stack import evening.svcstack.json --dry-run', 'svc stack import evening.svcstack.json --slug night'))
     .action(async (file: string, options: { slug?: string, dryRun?: true, json?: true }, command: Command) => {
       const envelope = await readEnvelope(cli, file, '`svc stack export` writes one.')
@@ -42,7 +42,7 @@ export function addStackImport (stack: Command, cli: Cli): void {
       if (options.dryRun === true) return tellReport(cli, slug, await client.call(call, reportSchema), options.json === true)
       const answer = await client.call(call, modelsSchema)
       if (options.json === true) return cli.out.json(answer)
-      cli.out.line(`Stack ${slug} is there.`)
+      cli.out.line(`Stack ${slug} is created.`)
       tellModels(cli, answer)
       cli.out.line(`See what it would change: svc stack apply ${slug} --dry-run`)
     })
@@ -57,11 +57,11 @@ function slugOf (file: string): string {
 function tellReport (cli: Cli, slug: string, report: z.output<typeof reportSchema>, isJson: boolean): void {
   const { valid, checksum_ok: isWhole, collides } = report
   if (isJson) cli.out.json(report)
-  if (!isWhole) throw new CliFailure('the checksum of the envelope is wrong: it was changed or cut off on its way')
+  if (!isWhole) throw new CliFailure('the checksum of the envelope is wrong: it was changed or truncated')
   if (!valid) throw new CliFailure('the envelope is not valid')
-  if (collides) throw new CliFailure(`there is a stack ${slug} already`, { hints: ['--slug takes it in under another one.'] })
+  if (collides) throw new CliFailure(`stack ${slug} already exists`, { hints: ['Import it under another one with --slug.'] })
   if (isJson) return
-  cli.out.line(`The envelope is good, and the slug ${slug} is free.`)
+  cli.out.line(`The envelope is valid, and the slug ${slug} is free.`)
   tellModels(cli, report)
 }
 

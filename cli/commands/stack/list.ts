@@ -8,7 +8,7 @@ import { driftText, stackRecordSchema, type StackRow } from '../../record/stack-
 export function addStackList (stack: Command, cli: Cli): void {
   stack.command('list')
     .description('list stacks; built-in ones cannot be changed')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc stack list'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -28,7 +28,7 @@ export function addStackList (stack: Command, cli: Cli): void {
 export function addStackShow (stack: Command, cli: Cli): void {
   stack.command('show <slug>')
     .description('show everything about a stack')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc stack show saber'))
     .action(async (slug: string, options: { json?: true }, command: Command) => {
       const client = cli.client(command)

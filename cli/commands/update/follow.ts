@@ -37,15 +37,15 @@ export async function followUpdate (cli: Cli, client: ApiClient, id: string): Pr
       if (job !== null && isOver(job)) return job
       const now = performance.now()
       if (now - heard > AWAY_MS) throw new CliFailure('the gateway did not come back', { hints: ['Its log says why: journalctl -u svc-api'] })
-      if (now - begun > MOST_MS) throw new CliFailure('the update takes very long; `svc status` shows what runs')
-      const line = job === null ? 'the gateway starts again' : phaseText(job)
+      if (now - begun > MOST_MS) throw new CliFailure('the update is taking very long; `svc status` shows what is running')
+      const line = job === null ? 'the gateway is restarting' : phaseText(job)
       if (line !== told && out.animated) out.redraw(truncate(oneLine(line), out.width - 1))
       else if (line.replace(/ \d+ %$/, '') !== told.replace(/ \d+ %$/, '')) out.note(line)
       told = line
       await wait(LOOK_EVERY_MS, undefined, { signal })
     }
   } catch (error) {
-    if (signal.aborted) out.note('The gateway goes on with it.')
+    if (signal.aborted) out.note('The gateway continues with it.')
     signal.throwIfAborted()
     throw error
   } finally {
@@ -75,8 +75,8 @@ function phaseText ({ phase, progress, resolved_version: version }: UpdateJob): 
     verifying: 'checking the signature',
     unpacking: 'unpacking',
     trying: `trying ${version ?? 'it'} on a copy of the home`,
-    restarting: 'the gateway starts again',
-    confirming: `${version ?? 'it'} runs, and stays if it still answers in a moment`
+    restarting: 'the gateway is restarting',
+    confirming: `${version ?? 'it'} is running, and stays if it still answers in a moment`
   }
   return texts[phase] ?? phase
 }

@@ -22,26 +22,26 @@ interface UpdateOptions {
 const CHECK_MS = 30_000
 const rolledBackSchema = z.looseObject({ job: z.string(), rolled_back_to: z.string(), schema_warning: z.string().nullable() })
 
-const NOTE = 'A new release is downloaded, checked by its signature, and tried on a copy of the home; then the gateway starts again ' +
-  'with it. A release that does not answer within its time is gone back from by itself. It ends with 1 when the update failed.'
+const NOTE = 'A new release is downloaded, checked by its signature, and tried on a copy of the home; then the gateway restarts ' +
+  'with it. A release that does not answer in time is rolled back automatically. Exits with 1 if the update failed.'
 
 export function addUpdateCommand (program: Command, cli: Cli): void {
   program.command('update')
-    .description('install a newer release of the gateway, or go back to the one before')
-    .option('--check', 'only look; installs nothing')
-    .option('--rollback', 'go back to the release before this one; twice is where you began')
+    .description('install a newer release of the gateway, or roll back to the previous one')
+    .option('--check', 'only check; installs nothing')
+    .option('--rollback', 'roll back to the previous release; a second time undoes that')
     .addOption(new Option('--channel <name>', 'use this channel from now on').choices(['stable', 'nightly']))
-    .option('--target <version>', 'this version in place of the newest; an older one is taken only when it is named')
-    .option('--drift', 'list the slots that run otherwise than they would be started now')
+    .option('--target <version>', 'install this version instead of the newest; older ones only with this option')
+    .option('--drift', 'list the running slots whose settings have changed since they started')
     .option('--restart-slots', 'restart those slots; like --drift, it installs nothing')
-    .option('--json', 'print the answer of the API')
+    .option('--json', 'print the API response')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc update --check', 'svc update', 'svc update --channel nightly', 'svc update --rollback'))
     .action(async (options: UpdateOptions, command: Command) => {
       const client = cli.client(command)
       const { channel, target, json, check, rollback } = options
       if (options.drift === true || options.restartSlots === true) return await lookAtSlots(cli, client, options)
-      if (rollback === true && (check === true || target !== undefined)) throw usageFailure('--rollback goes with neither --check nor --target')
+      if (rollback === true && (check === true || target !== undefined)) throw usageFailure('--rollback cannot be used with --check or --target')
       if (channel !== undefined) await client.raw({ method: 'PUT', path: '/api/updates/channel', body: { channel } })
       if (rollback === true) return await goBack(cli, client, json === true)
       const query = target === undefined ? {} : { version: target }
@@ -56,7 +56,7 @@ export function addUpdateCommand (program: Command, cli: Cli): void {
 
 async function lookAtSlots (cli: Cli, client: ApiClient, { json, drift, restartSlots, ...others }: UpdateOptions): Promise<void> {
   if (Object.keys(others).length > 0 || (drift === true && restartSlots === true)) {
-    throw usageFailure('--drift and --restart-slots each go with --json only')
+    throw usageFailure('--drift and --restart-slots cannot be combined with options other than --json')
   }
   await (restartSlots === true ? restartDrifted : showDrift)(cli, client, json === true)
 }
@@ -74,7 +74,7 @@ async function end (cli: Cli, client: ApiClient, id: string, json: boolean): Pro
   if (job.state === 'failed') throw new CliFailure(json ? 'the update failed' : job.error ?? 'the update failed')
   if (json) return
   const version = job.resolved_version ?? 'The release'
-  cli.out.line(job.state === 'prepared' ? `${version} is ready; it runs from the next start of the gateway on, and nothing here starts it by itself.` : `${version} runs.`)
+  cli.out.line(job.state === 'prepared' ? `${version} is ready; restart the gateway to run it, as nothing here does that automatically.` : `${version} runs.`)
 }
 
 /** What was asked for by name and cannot be had is a failure. */

@@ -19,7 +19,7 @@ export async function showDrift (cli: Cli, client: ApiClient, json: boolean): Pr
   const answer = await client.raw({ path: '/api/updates/slot-drift' })
   if (json) return cli.out.json(answer)
   const { slots } = driftSchema.parse(answer)
-  if (slots.length === 0) return cli.out.line('Every slot that runs does so as it would be started now.')
+  if (slots.length === 0) return cli.out.line('All running slots have their current settings.')
   const rows = slots.flatMap(({ slot, diffs }) => diffs.length === 0
     ? [{ slot, key: '-', running: null, rendered: null }] : diffs.map(each => ({ slot, ...each })))
   cli.out.table([

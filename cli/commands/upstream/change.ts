@@ -19,7 +19,7 @@ interface AddOptions extends UpstreamOptions {
 export function addUpstreamAdd (upstream: Command, cli: Cli): void {
   addUpstreamOptions(upstream.command('add [name] [address]')
     .description('add a remote provider, or another gateway')
-    .option('--svc <url>', 'another gateway like this one: its models serve here, and `svc status` shows its slots; named after its host unless a name is given')
+    .option('--svc <url>', 'another gateway like this one: its models serve here, and `svc status` shows its slots; named after its host by default')
     .option('-t, --template <id>', 'openai, anthropic, openrouter, google_ai_studio, deepseek, minimax or ollama'))
     .addHelpText('after', examples(
       'svc upstream add openrouter --template openrouter', 'svc upstream add lab http://lab:8080/v1 --auth none --fallback agent',
@@ -46,7 +46,7 @@ export function addUpstreamAdd (upstream: Command, cli: Cli): void {
 
 /** `http://192.168.1.20:8080` is 192-168-1-20. */
 function nameOfHost (address: string): string {
-  if (!URL.canParse(address)) throw usageFailure(`'${address}' is no address`, ['Such as `svc upstream add --svc http://workshop:8080`.'])
+  if (!URL.canParse(address)) throw usageFailure(`'${address}' is not an address`, ['Such as `svc upstream add --svc http://workshop:8080`.'])
   return new URL(address).hostname.replaceAll(/[^a-z0-9_-]+/g, '-').replaceAll(/^-+|-+$/g, '').slice(0, 64)
 }
 
@@ -65,10 +65,10 @@ export function addUpstreamEdit (upstream: Command, cli: Cli): void {
     .description('change a remote provider')
     .option('--address <url>', 'its base URL'))
     .addOption(new Option('--enable', 'use it').conflicts('disable'))
-    .option('--disable', 'keep it and do not use it')
+    .option('--disable', 'keep it without using it')
     .addHelpText('after', examples('svc upstream edit openrouter --retries 2 --fallback agent', 'svc upstream edit lab --disable'))
     .action(async (name: string, options: EditOptions, command: Command) => {
-      if (Object.keys(options).length === 0) throw usageFailure('nothing to change was given', ['Run `svc upstream edit --help` to see what there is.'])
+      if (Object.keys(options).length === 0) throw usageFailure('no changes were given', ['Run `svc upstream edit --help` to see the options.'])
       const enabled = options.enable === true ? true : options.disable === true ? false : undefined
       const body = { url: options.address, enabled, ...bodyOf(options) }
       await sendWithKey(cli, cli.client(command), { method: 'PATCH', path: pathOf`/api/upstreams/${name}`, body })
@@ -88,7 +88,7 @@ async function sendWithKey (cli: Cli, client: ApiClient, change: Change): Promis
     return await client.call(change, upstreamSchema)
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.code !== 'upstream.key_required') throw error
-    cli.out.line('The key goes to another address, so it has to be given again.')
+    cli.out.line('The key would go to another address, so it must be set again.')
     const value = (await readSecret(cli, 'Key: ')).trim()
     if (value === '') throw error
     return await client.call({ ...change, body: { ...change.body, auth_value: value } }, upstreamSchema)

@@ -12,12 +12,12 @@ import { testUpstream } from './test.js'
 export function addUpstreamKey (upstream: Command, cli: Cli): void {
   upstream.command('key <name>')
     .description('set the key of a remote provider; it is read from standard input')
-    .option('--no-test', 'do not try it')
+    .option('--no-test', 'do not test it')
     .addHelpText('after', examples('svc upstream key openrouter', 'pass show openrouter | svc upstream key openrouter'))
     .action(async (name: string, options: { test: boolean }, command: Command) => {
       const client = cli.client(command)
       const { auth_value_env: key, url } = await client.call({ path: pathOf`/api/upstreams/${name}` }, upstreamSchema)
-      if (key === '') throw usageFailure(`upstream ${name} names no variable for its key`, [`Name one: svc upstream edit ${name} --key-env MY_KEY`])
+      if (key === '') throw usageFailure(`upstream ${name} has no variable for its key`, [`Name one: svc upstream edit ${name} --key-env MY_KEY`])
       const value = (await readSecret(cli, `${key}: `)).trim()
       if (value === '') throw usageFailure('no key was given')
       await client.call({ method: 'POST', path: pathOf`/api/providers/${name}/credentials`, body: { key, value } }, z.unknown())

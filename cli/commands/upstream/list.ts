@@ -8,8 +8,8 @@ import { keyOf, problemsOf, stateOf, upstreamSchema } from '../../record/upstrea
 
 export function addUpstreamList (upstream: Command, cli: Cli): void {
   upstream.command('list')
-    .description('list remote providers, and how they are')
-    .option('--json', 'print the answer of the API')
+    .description('list remote providers and their states')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc upstream list'))
     .action(async (options: { json?: true }, command: Command) => {
       const client = cli.client(command)
@@ -30,8 +30,8 @@ export function addUpstreamList (upstream: Command, cli: Cli): void {
 
 export function addUpstreamShow (upstream: Command, cli: Cli): void {
   upstream.command('show <name>')
-    .description('show one of them, with its models')
-    .option('--json', 'print the answer of the API')
+    .description('show a remote provider and its models')
+    .option('--json', 'print the API response')
     .addHelpText('after', examples('svc upstream show openrouter'))
     .action(async (name: string, options: { json?: true }, command: Command) => {
       const client = cli.client(command)

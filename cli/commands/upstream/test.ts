@@ -9,8 +9,8 @@ import { testSchema } from '../../record/upstream-record.js'
 
 export function addUpstreamTest (upstream: Command, cli: Cli): void {
   upstream.command('test <name>')
-    .description('ask a remote provider for its models, and say how it went')
-    .option('--json', 'print the answer of the API; the exit code is the same either way')
+    .description('test a remote provider by asking for its models')
+    .option('--json', 'print the API response; the exit code is the same either way')
     .addHelpText('after', examples('svc upstream test openrouter'))
     .action(async (name: string, options: { json?: true }, command: Command) => {
       const client = cli.client(command)

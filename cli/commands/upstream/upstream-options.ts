@@ -20,13 +20,13 @@ export interface UpstreamOptions {
 export function addUpstreamOptions (command: Command): Command {
   return command
     .addOption(new Option('--auth <style>', 'how its key is sent').choices(authStyles))
-    .option('--auth-header <name>', 'header that carries the key, for --auth header')
+    .option('--auth-header <name>', 'header for the key, with --auth header')
     .addOption(new Option('--key-env <name>', 'variable that holds the key; never the key itself').argParser(textOf(shape.auth_value_env.removeDefault())))
     .addOption(new Option('--timeout <seconds>', 'longest wait for the first byte of an answer').argParser(numberOf(shape.timeout_seconds.removeDefault())))
-    .addOption(new Option('--retries <n>', 'further tries after one that failed').argParser(numberOf(shape.retries.removeDefault())))
-    .option('--fallback <places>', 'where requests go when it fails them: slots, models, upstreams, with commas between; none removes all', listOf)
-    .option('--models <ids>', 'the only models that are listed, with commas between; none removes all', listOf)
-    .option('--hide <patterns>', 'models that are not listed, with commas between; * stands for anything; none removes all', listOf)
+    .addOption(new Option('--retries <n>', 'retries after a failure').argParser(numberOf(shape.retries.removeDefault())))
+    .option('--fallback <places>', 'where failed requests go: slots, models, upstreams, separated by commas; none removes all', listOf)
+    .option('--models <ids>', 'list only these models, separated by commas; none removes all', listOf)
+    .option('--hide <patterns>', 'models to hide, separated by commas; * matches anything; none removes all', listOf)
     .option('--advertise', 'list its models in /v1/models')
     .option('--no-advertise', 'do not')
 }

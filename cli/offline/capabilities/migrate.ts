@@ -55,7 +55,7 @@ async function migrateFiles (cli: Cli, paths: Paths, dryRun: boolean): Promise<M
   // a choice that cannot be read is not there for the rules, and writing the file again would be its end
   const broken = config.snapshot.diagnostics.filter(({ file }) => file === capabilitiesFile.file)
   if (broken.length > 0) {
-    throw new CliFailure(`${capabilitiesFile.file} is not valid; repair it first`, {
+    throw new CliFailure(`${capabilitiesFile.file} is not valid; fix it first`, {
       hints: broken.map(({ path, message }) => `  ${path} ${message}`)
     })
   }
@@ -65,7 +65,7 @@ async function migrateFiles (cli: Cli, paths: Paths, dryRun: boolean): Promise<M
 }
 
 function printMigration ({ out }: Cli, { rows, changed, dry_run: isDry }: Migration): void {
-  if (changed === 0) return out.line('Nothing to do: every choice is legal.')
+  if (changed === 0) return out.line('Nothing to do: every choice is valid.')
   out.table([
     { title: 'SLOT', cell: ({ slot }) => slot },
     { title: 'CHILD', cell: ({ child }) => child },
@@ -74,7 +74,7 @@ function printMigration ({ out }: Cli, { rows, changed, dry_run: isDry }: Migrat
     { title: 'AFTER', cell: ({ after }) => after, flexible: true },
     { title: 'REASON', cell: ({ reason }) => reason, flexible: true }
   ], rows.filter(isChange))
-  out.line(isDry ? 'Nothing was changed. Without --dry-run it is.' : `Changed: ${changed}. Slots follow with the next change of their capability.`)
+  out.line(isDry ? 'Nothing was changed. Run it without --dry-run to apply.' : `Changed: ${changed}. Slots follow when their capability changes next.`)
 }
 
 /** What is wrong in other files is for `svc config validate`. */

@@ -43,7 +43,7 @@ async function declaredProviders (kernel: OfflineKernel): Promise<LaidProviders>
   const plugins = await declaredPlugins(kernel)
   for (const { name, trouble } of plugins) {
     if (trouble === null) continue
-    throw new CliFailure(`without a gateway the engines of plugin ${name} are not known: ${trouble}`, {
+    throw new CliFailure(`without a gateway the engines of plugin ${name} are unknown: ${trouble}`, {
       hints: ['Start the gateway and run it again, or list the plugin in [plugins] disabled.']
     })
   }

@@ -37,7 +37,7 @@ export async function clusterFacts (cli: Cli, parts: ConfigParts, paths: Paths):
   const places = await readPlaces(join(paths.state, 'plugin-state', 'kubernetes'))
   if (!isConfigured(settings) && slots.length === 0) {
     return places.length === 0 ? null
-      : { place: 'no cluster is named any more', namespace: '', version: null, problems: [], doubts: places.map(placeLine), gpus: null }
+      : { place: 'no cluster is configured any more', namespace: '', version: null, problems: [], doubts: places.map(placeLine), gpus: null }
   }
   const { surveyCluster } = await import('../../../plugins/runtimes/kubernetes/survey/survey.js')
   return await surveyCluster({ settings, slots, places, env: cli.env, clock: createSystemClock() })

@@ -64,7 +64,7 @@ export async function checkHome (
     path: env.PATH ?? '',
     image: name => resolveImage(name, snapshot.manifest, env),
     engineKey: () => '',
-    access: () => { throw new Error('nothing is launched without a gateway') }
+    access: () => { throw new Error('engines are not started without a gateway') }
   })
   const found = await findingsOf({ config: snapshot, models, providers, plans, plugins, owned, tools: null })
   return { parts, snapshot, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true, plugins }
@@ -76,7 +76,7 @@ function unknownEngines ({ name, plugin, providers, trouble }: DeclaredPlugin): 
   return [{
     file: configFiles.svc,
     path: 'plugins.allow',
-    message: `plugin '${name}' does not list its engines without a gateway: ${trouble}; GET /api/status judges the slots that name them`,
+    message: `plugin '${name}' does not list its engines without a gateway: ${trouble}; GET /api/status checks the slots that use them`,
     code: 'plugin.register_failed',
     severity: 'warning'
   }]

@@ -38,7 +38,7 @@ export class ConfigText {
     return this.exclusively('svc config edit', async () => {
       await recoverFiles(context)
       if (await this.read() !== before) {
-        throw new CliFailure(`${this.path} was changed meanwhile`, { hints: ['Compare it with the copy, then edit it again.'] })
+        throw new CliFailure(`${this.path} was changed in the meantime`, { hints: ['Compare it with the copy, then edit it again.'] })
       }
       await commitFiles(context, [{ root: 'etc', file: this.file, content: after, fresh: before === null }])
     })

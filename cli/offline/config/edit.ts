@@ -41,7 +41,7 @@ export async function editConfig (cli: Cli, paths: Paths, word: string): Promise
     await file.replace(before, await acceptable(cli, file.paths, editable, folder))
     keep = false
   } catch (error) {
-    if (keep) cli.out.note(`What you wrote is in ${copy}`)
+    if (keep) cli.out.note(`Your edit is in ${copy}`)
     throw error
   } finally {
     if (!keep) await rm(folder, { recursive: true, force: true })
@@ -65,7 +65,7 @@ async function acceptable (cli: Cli, paths: Paths, editable: EditableFile, folde
     }
     cli.out.note(listOf(`${file} is not valid:`, file, problems))
     const isAnybodyThere = cli.process.stdin.isTTY === true && cli.process.stderr.isTTY === true
-    if (!isAnybodyThere || !await confirm(cli, 'Edit it again?')) throw new CliFailure(`${file} is as it was`)
+    if (!isAnybodyThere || !await confirm(cli, 'Edit it again?')) throw new CliFailure(`${file} is unchanged`)
     await openEditor(cli, copy)
   }
 }
@@ -88,10 +88,10 @@ async function handOver (cli: Cli, paths: Paths, file: string): Promise<void> {
   const url = await addressOf(paths)
   if (url === null) return
   const reloaded = await reloadGateway(cli.clientAt(url)).catch((error: unknown) => {
-    throw new CliFailure(`the gateway at ${url} did not take it`, { cause: error, hints: [`svc config reload --url ${url}`] })
+    throw new CliFailure(`the gateway at ${url} did not accept it`, { cause: error, hints: [`svc config reload --url ${url}`] })
   })
   printReload(cli.out, reloaded)
   const { diagnostics } = reloaded._svc
   const refused = refusedLines(diagnostics.filter(problem => problem.file === file))
-  if (refused.length > 0) throw new CliFailure(`the gateway at ${url} did not take it`, { hints: refused })
+  if (refused.length > 0) throw new CliFailure(`the gateway at ${url} did not accept it`, { hints: refused })
 }

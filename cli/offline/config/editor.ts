@@ -24,5 +24,5 @@ export async function openEditor (cli: Cli, file: string): Promise<void> {
   })
   giveBack()
   if (stopped !== null) throw new Interrupted(stopped)
-  if (how !== null) throw new CliFailure(`the editor failed (${editor}: ${how})`, { hints: ['EDITOR or VISUAL names another one.'] })
+  if (how !== null) throw new CliFailure(`the editor failed (${editor}: ${how})`, { hints: ['Choose another one with EDITOR or VISUAL.'] })
 }

@@ -19,10 +19,10 @@ export async function migrateSvcToml (
   const file = new ConfigText(paths)
   const read = async (): ReturnType<typeof readToml> => await readToml(join(file.paths.etc, configFiles.svc), configFiles.svc)
   // nothing is made where nothing has to be done, no lock and no folder either
-  if ((await read()).status === 'missing') return out.line(`There is no ${file.path}, and so nothing to migrate.`)
+  if ((await read()).status === 'missing') return out.line(`There is no ${file.path}, so there is nothing to migrate.`)
   await file.exclusively('svc config migrate', async () => {
     const now = await read()
-    if (now.status === 'missing') return out.line(`There is no ${file.path}, and so nothing to migrate.`)
+    if (now.status === 'missing') return out.line(`There is no ${file.path}, so there is nothing to migrate.`)
     if (now.status === 'bad') throw new CliFailure(`${file.path} ${now.diagnostic.message}`)
     const migrated = migrateConfig(now.data, steps)
     if (migrated.status === 'refused') throw new CliFailure(`meta.schema_version of ${file.path} ${migrated.message}`)
@@ -34,6 +34,6 @@ export async function migrateSvcToml (
     const quiet = (): void => {}
     const log = { debug: quiet, info: quiet, warn, error: quiet }
     await patchSvcFile({ paths: file.paths, log, schema: svcSchema }, {}, steps)
-    out.line(`${file.path} went from version ${from} to ${to}. The old one is ${backup}.`)
+    out.line(`${file.path} is migrated from version ${from} to ${to}. The old file is ${backup}.`)
   })
 }

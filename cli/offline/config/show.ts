@@ -13,7 +13,7 @@ export async function showConfig (cli: Cli, paths: Paths, options: { readonly js
   const file = new ConfigText(paths)
   const text = await file.read()
   if (text === null) {
-    out.note(`There is no ${file.path}, so every setting has its default. \`svc config edit\` makes one.`)
+    out.note(`There is no ${file.path}, so every setting has its default. \`svc config edit\` creates it.`)
     return options.json === true ? out.json({}) : undefined
   }
   const data = parsed(file.path, text)

@@ -24,7 +24,7 @@ export async function validateConfig (cli: Cli, paths: Paths, options: { readonl
   else for (const verdict of verdicts) printVerdict(cli, verdict)
   if (broken.length === 0) return
   throw new CliFailure(`${broken.length === 1 ? 'one file is' : `${broken.length} files are`} not valid in ${paths.etc}`, {
-    hints: check.complete ? [] : ['What stands between the files is looked at once svc.toml is valid.']
+    hints: check.complete ? [] : ['References between files are checked once svc.toml is valid.']
   })
 }
 
@@ -48,6 +48,6 @@ function printVerdict ({ out }: Cli, { file, status, problems }: FileVerdict): v
   const marks = {
     ok: out.paint('green', '✓'), absent: out.paint('dim', '-'), suspect: out.paint('yellow', '!'), broken: out.paint('red', '✗')
   }
-  out.line(harmless(`${marks[status]} ${file}${status === 'absent' ? ': not there' : ''}`))
+  out.line(harmless(`${marks[status]} ${file}${status === 'absent' ? ': absent' : ''}`))
   for (const problem of problems) out.line(harmless(`    ${findingLine(problem)}`))
 }

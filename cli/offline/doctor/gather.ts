@@ -107,9 +107,9 @@ function writableFolders (paths: Paths, store: string): Promise<DoctorFacts['fol
 async function whyNotWritable (path: string): Promise<string | null> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => error)
   if (stats instanceof Error) {
-    if (stats.code !== 'ENOENT') return `cannot be looked at (${stats.code ?? stats.message})`
+    if (stats.code !== 'ENOENT') return `cannot be read (${stats.code ?? stats.message})`
     const above = await whyNotWritable(dirname(path))
-    return above === null ? null : 'is not there and cannot be made'
+    return above === null ? null : 'does not exist and cannot be created'
   }
   if (!stats.isDirectory()) return 'is no folder'
   return await canAccess(path, constants.W_OK | constants.X_OK) ? null : 'cannot be written by this user'

@@ -54,10 +54,10 @@ export async function manifestDigest ({ base, name, reference }: ImageAddress, s
 async function anonymousToken (challenge: string, base: string, name: string, signal: AbortSignal): Promise<string> {
   const fields = new Map([...challenge.matchAll(/\b(\w+)="([^"]*)"/g)].map(([, key, value]) => [key!, value!]))
   const realm = fields.get('realm') ?? ''
-  if (!/^bearer /i.test(challenge) || !URL.canParse(realm)) throw new Error('it needs a login, and gives no anonymous token')
+  if (!/^bearer /i.test(challenge) || !URL.canParse(realm)) throw new Error('it requires a login and gives no anonymous token')
   const url = new URL(realm)
   // who speaks TLS with us must not send us on to something that does not
-  if (url.protocol !== 'https:' && !base.startsWith('http:')) throw new Error('the registry names a place for tokens that has no TLS')
+  if (url.protocol !== 'https:' && !base.startsWith('http:')) throw new Error('the token address of the registry does not use TLS')
   url.searchParams.set('scope', fields.get('scope') ?? `repository:${name}:pull`)
   if (fields.has('service')) url.searchParams.set('service', fields.get('service')!)
   const response = await fetch(url, { signal })
@@ -71,5 +71,5 @@ async function anonymousToken (challenge: string, base: string, name: string, si
 function reasonOf (status: number): string {
   if (status === 401 || status === 403) return `it is not public (HTTP ${status})`
   if (status === 404) return 'there is no such image or tag (HTTP 404)'
-  return status === 429 ? 'the registry takes no more requests for now (HTTP 429)' : `HTTP ${status}`
+  return status === 429 ? 'the registry refuses further requests for now (HTTP 429)' : `HTTP ${status}`
 }

@@ -42,7 +42,7 @@ export function judgePath ({ path, label, stats, isSecret }: PathFacts, owner: O
   if (problems.length === 0) return { path, label, status: 'ok', detail: '', repair: null }
   const isSafe = stats.kind === 'folder' || (stats.kind === 'file' && stats.links === 1)
   const repair = isSafe ? { uid: owner.uid, gid: stats.uid === owner.uid ? stats.gid : owner.gid, mode } : null
-  return { path, label, status: 'drift', detail: problems.join(', ') + (isSafe ? '' : '; it has other names too, so look at it yourself'), repair }
+  return { path, label, status: 'drift', detail: problems.join(', ') + (isSafe ? '' : '; it has other hard links, so check it yourself'), repair }
 }
 
 function octal (mode: number): string {

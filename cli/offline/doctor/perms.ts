@@ -22,7 +22,7 @@ export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions)
     throw new CliFailure('--fix needs root', { hints: ['Run it with sudo, and with --home where SVC_HOME is set.'] })
   }
   const root = await lstat(paths.state).catch((error: NodeJS.ErrnoException) => {
-    throw new CliFailure(`${paths.state} cannot be looked at (${error.code ?? error.message})`, { hints: ['`svc serve` makes it.'] })
+    throw new CliFailure(`${paths.state} cannot be read (${error.code ?? error.message})`, { hints: ['`svc serve` makes it.'] })
   })
   const owner = { uid: root.uid, gid: root.gid }
   const found = (await pathsOf(cli, paths)).map(facts => judgePath(facts, owner))

@@ -95,6 +95,6 @@ function printRows ({ out }: Cli, rows: readonly ImageRow[]): void {
     { title: 'PROBLEM', cell: ({ error }) => error ?? '', flexible: true }
   ], rows)
   for (const { name } of rows.filter(({ matches_pin: matches }) => matches === false)) {
-    out.note(`${name}: the tag has moved on; the digest that is pinned is what runs`)
+    out.note(`${name}: the tag has moved; the pinned digest is used`)
   }
 }

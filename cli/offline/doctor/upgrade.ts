@@ -45,7 +45,7 @@ export async function checkUpgrade (cli: Cli, paths: Paths, { json }: UpgradeOpt
     const verdict: Verdict = { version, ok, config, database, databases, plugins }
     if (json === true) cli.out.json(verdict)
     else print(cli, verdict)
-    if (!ok) throw new CliFailure(`release ${version} cannot take over this home as it is`)
+    if (!ok) throw new CliFailure(`release ${version} cannot use this home as it is`)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -106,7 +106,7 @@ function print ({ out }: Cli, { version: own, config, database, databases, plugi
   const mark = (ok: boolean): string => out.paint(ok ? 'green' : 'red', ok ? '✓' : '✗')
   out.line(`${mark(config.ok)} configuration${config.ok ? ` is read by release ${own}` : harmless(`: ${config.problems.join('; ')}`)}`)
   const [from, to] = [database.from ?? 0, database.to ?? 0]
-  const moved = from === to ? `stays at version ${to}` : `goes from version ${from} to ${to}`
+  const moved = from === to ? `stays at version ${to}` : `is migrated from version ${from} to ${to}`
   out.line(`${mark(database.ok)} database ${database.ok ? moved : harmless(database.message ?? '')}`)
   for (const { plugin, ok, changed, message } of databases) {
     out.line(harmless(`${mark(ok)} database of ${plugin} ${ok ? changed ? 'is migrated' : 'stays as it is' : message ?? ''}`))

@@ -43,13 +43,13 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
       : fail(`Node ${nodeVersion} is too old`, `Install Node ${nodeLeast} or later.`)
   },
   systemd ({ hasSystemctl }) {
-    return hasSystemctl ? ok('systemctl is there') : warn('no systemctl: the gateway cannot be a service, and cannot manage others')
+    return hasSystemctl ? ok('systemctl is there') : warn('no systemctl: the gateway cannot run as a service or manage others')
   },
   folders ({ folders }) {
     const bad = folders.filter(({ problem }) => problem !== null)
     if (bad.length === 0) return ok(folders.map(({ path }) => path).join(', '))
     return fail(bad.map(({ path, what, problem }) => `${path} (${what}) ${problem!}`).join('; '),
-      'Run it as the user of the gateway, or `svc doctor perms` to see who owns what.')
+      'Run it as the user of the gateway, or check ownership with `svc doctor perms`.')
   },
   engine ({ driver, engines, hasProcessEngine: isEquipped }) {
     const bare = `neither ${PROGRAM} nor the embedded engine is installed`
@@ -67,17 +67,17 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
       : fail(`[runtime] driver is ${driver}, and none answers: ${passed}`, next)
   },
   runtimes ({ runtimes }) {
-    if (runtimes === null) return ok('no gateway runs that could tell which are open')
+    if (runtimes === null) return ok('no gateway is running to ask which are open')
     const message = runtimesText(runtimes)!
     return runtimes.every(({ problem }) => problem == null) ? ok(message)
-      : warn(message, 'Slots that ask for it by `runtime` do not start; mend what it says and load one, or give them another runtime.')
+      : warn(message, 'Slots that set it as their `runtime` do not start; fix the problem and load one, or give them another runtime.')
   },
   cluster ({ cluster }) {
-    if (cluster === null) return ok('no cluster is named')
+    if (cluster === null) return ok('no cluster is configured')
     const { place, namespace, version, problems, doubts, gpus } = cluster
     const next = '`svc cluster manifest` prints the namespace, the account and the rights for `kubectl apply -f -`; the rest is in [runtime.kubernetes] of svc.toml.'
     if (problems.length > 0) return fail(`${place}: ${problems.join('; ')}`, next)
-    if (version === null) return warn(`${place}; ${doubts.join('; ')}`, 'Start the gateway with the former [runtime.kubernetes] once more, or remove the pods.')
+    if (version === null) return warn(`${place}; ${doubts.join('; ')}`, 'Start the gateway once more with the former [runtime.kubernetes], or remove the pods.')
     const given = Object.entries(gpus ?? {}).map(([name, count]) => `${count} ${name}`).join(', ')
     const said = `Kubernetes ${version} at ${place}, namespace '${namespace}'; GPUs: ${gpus === null ? 'the account may not see nodes' : given === '' ? 'none' : given}`
     return doubts.length > 0 ? warn(`${said}; ${doubts.join('; ')}`, next) : ok(said)
@@ -109,7 +109,7 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
   },
   ports ({ ports, neighbour }) {
     const taken = ports.filter(({ holder, isOwn }) => holder !== null && !isOwn)
-    if (taken.length === 0) return ok(`${ports.map(({ port }) => port).join(', ') || 'none asked for'}: free, or our own`)
+    if (taken.length === 0) return ok(`${ports.map(({ port }) => port).join(', ') || 'none requested'}: free, or in use by svc`)
     const message = taken.map(portText).join('; ')
     const next = 'Stop it, or change the port: `svc config edit`, `svc slot edit <slot> --port`.'
     const [first] = taken
@@ -124,14 +124,14 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
   config ({ files }) {
     const broken = files.filter(file => file.problems.length === 0 ? file.status === 'broken' : file.problems.some(isOfFile))
     const present = files.filter(({ status, problems }) => status === 'ok' || problems.some(isProviderGone)).length
-    if (broken.length === 0) return ok(present === 0 ? 'no files, so everything has its default' : `valid: ${present} file${present === 1 ? '' : 's'}`)
+    if (broken.length === 0) return ok(present === 0 ? 'no files, so all settings have their defaults' : `valid: ${present} file${present === 1 ? '' : 's'}`)
     return fail(`not valid: ${broken.map(({ file }) => file).join(', ')}`, '`svc config validate` says what is wrong.')
   },
   plugins ({ plugins, files }) {
     const orphans = files.flatMap(({ file, problems }) => problems.filter(isProviderGone).map(({ message }) => `${file}: ${message}`))
     if (plugins.length > 0) {
       return warn([...plugins.map(({ name, problem }) => `${name}: ${problem}`), ...orphans].join('; '),
-        'Fix the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows what there is.')
+        'Fix the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows all plugins.')
     }
     return orphans.length === 0 ? ok('all in force')
       : warn(orphans.join('; '), 'Add the plugin that brings it, or pick another with `svc slot edit <slot> --provider <provider>`.')
@@ -141,9 +141,9 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     return status === 'ok' ? ok(`answers at ${url ?? ''}`) : warn(`answers at ${url ?? ''}: ${status ?? 'unknown'}`, '`svc status` says why.')
   },
   images ({ images }) {
-    if (images === null) return ok('not asked for: there is no container engine')
+    if (images === null) return ok('not checked: there is no container engine')
     const { present, absent } = images
-    return ok(`${present.length} of ${present.length + absent.length} are here${absent.length === 0 ? '' : '; the others come when a slot needs them'}`)
+    return ok(`${present.length} of ${present.length + absent.length} are present${absent.length === 0 ? '' : '; the others are pulled when a slot needs them'}`)
   }
 }
 

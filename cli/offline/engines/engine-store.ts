@@ -132,7 +132,7 @@ export class EngineStore {
     this.#cli.signal.throwIfAborted()
     if (how === 'exit code 0') return
     const reason = said.split('\n').find(line => /^\w*Error\b/.test(line.trim()) || line.trim().startsWith(`[${LIBRARY}]`))?.trim() ?? how
-    throw new CliFailure(`the engine does not run on this machine: ${reason}`, {
+    throw new CliFailure(`the engine cannot run on this machine: ${reason}`, {
       hints: [`Nothing was installed. Use a container engine, or ${PROGRAM_HINT}.`]
     })
   }

@@ -79,7 +79,7 @@ export interface RemoveEngineOptions { readonly force?: true }
 export async function removeEngine (cli: Cli, name: string, paths: Paths, { force }: RemoveEngineOptions): Promise<void> {
   requireKnown(name)
   const store = new EngineStore(cli, paths)
-  if (await store.find() === null) throw new CliFailure(`${name} is not installed`, { hints: ['`svc engine list` shows what is.'] })
+  if (await store.find() === null) throw new CliFailure(`${name} is not installed`, { hints: ['`svc engine list` shows the installed engines.'] })
   const url = await addressOf(paths)
   const users = url === null ? [] : await slotsOn(cli, url)
   if (users.length > 0 && force !== true) {
@@ -93,7 +93,7 @@ export async function removeEngine (cli: Cli, name: string, paths: Paths, { forc
   }
   await store.remove()
   cli.out.line(`${name} is removed.`)
-  if (users.length > 0) cli.out.line(`Without an engine now: ${users.join(', ')}`)
+  if (users.length > 0) cli.out.line(`Slots without an engine now: ${users.join(', ')}`)
 }
 
 /** Whether child processes of this home find an engine for models: an installed program or the embedded one. */
@@ -139,7 +139,7 @@ async function slotsOn (cli: Cli, url: string): Promise<string[]> {
 
 function requireKnown (name: string): void {
   if (name !== EMBEDDED) {
-    throw usageFailure(`there is no engine '${name}' to install`, [`The only one is ${EMBEDDED}. Engines that are plugins come with \`svc plugin add\`.`])
+    throw usageFailure(`there is no engine '${name}' to install`, [`The only one is ${EMBEDDED}. Engines from plugins are added with \`svc plugin add\`.`])
   }
 }
 

@@ -39,12 +39,12 @@ export async function homeOf (cli: Cli, command: Command, { silent = 'refuse' }:
   if (told === null) return at(cli, home)
   const paths = at(cli, told.home)
   if (await instanceOf(paths) !== told.instance) {
-    throw new CliFailure(`the gateway at ${client.base} runs on another machine or in a container, and this command works on files`, {
+    throw new CliFailure(`the gateway at ${client.base} runs on another machine or in a container, but this command works on local files`, {
       hints: ['Run it there, or name a home of this machine with --home.']
     })
   }
   if (home !== null && await instanceOf(at(cli, home)) !== told.instance) {
-    throw new CliFailure(`the gateway at ${client.base} runs on ${nameOf(paths)}, not on ${home}`, { hints: ['Name only one of --url and --home.'] })
+    throw new CliFailure(`the gateway at ${client.base} runs on ${nameOf(paths)}, not on ${home}`, { hints: ['Use only one of --url and --home.'] })
   }
   return paths
 }
@@ -72,10 +72,10 @@ function rootsOf ({ home, etc, state }: Paths): string[] {
 /** Commands that write make no home: who mistypes one, or has none yet, is told. */
 export async function requireHome (paths: Paths): Promise<void> {
   if (await hasHome(paths)) return
-  throw new CliFailure(`there is no gateway's home at ${rootsOf(paths).join(' or ')}`, {
+  throw new CliFailure(`there is no gateway home at ${rootsOf(paths).join(' or ')}`, {
     hints: [paths.home === null
-      ? 'Name the home with --home or SVC_HOME, or its gateway with --url. `svc setup` and `svc serve` make one.'
-      : `Is the name right? \`svc serve --home ${paths.home}\` makes it.`]
+      ? 'Set the home with --home or SVC_HOME, or its gateway with --url. `svc setup` and `svc serve` create one.'
+      : `If the path is right, \`svc serve --home ${paths.home}\` creates it.`]
   })
 }
 

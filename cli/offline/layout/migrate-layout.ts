@@ -44,19 +44,19 @@ export async function migrateLayout (cli: Cli, paths: Paths, options: LayoutOpti
   if (options.json === true) out.json({ applied: options.apply === true, mount_root: mountRoot, canonical_root: root, steps })
   else print(out, steps, { layout, root, mountRoot, applied: options.apply === true })
   const refused = steps.filter(({ action }) => action === 'would-overwrite').length
-  if (options.apply === true && refused > 0) throw new CliFailure(`${refused} links were not made: something else is in their place`)
+  if (options.apply === true && refused > 0) throw new CliFailure(`${refused} links were not created: their paths are taken`)
 }
 
 /** Links below a root that is one itself, or shows another folder, would end up where they are not looked for. */
 async function requireOrdinaryFolder (root: string): Promise<void> {
   const stats = await lstat(root).catch(() => null)
-  if (stats?.isSymbolicLink() === true) throw usageFailure(`${root} is a symbolic link; name the folder that it leads to with --canonical-root`)
+  if (stats?.isSymbolicLink() === true) throw usageFailure(`${root} is a symbolic link; pass its target with --canonical-root`)
   const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')
   const isBound = mounts.split('\n').some(line => {
     const [, , , source, point] = line.split(' ')
     return point?.replace(/\\040/g, ' ') === root && source !== '/'
   })
-  if (isBound) throw usageFailure(`${root} shows another folder (a bind mount); name that one with --canonical-root`)
+  if (isBound) throw usageFailure(`${root} is a bind mount of another folder; pass that one with --canonical-root`)
 }
 
 async function registered (path: string): Promise<readonly Model[]> {
@@ -112,6 +112,6 @@ function print (out: Output, steps: readonly Step[], { layout, root, mountRoot, 
     if (own.length > 0) out.line(`${leaf}: ${told.join(', ')}`)
   }
   const unknown = steps.filter(({ action }) => action === 'unclassified').length
-  if (unknown > 0) out.note(`Warning: ${unknown} of ${steps.length} are left alone, because their use is unknown; register them first.`)
-  if (!applied) out.line(`Nothing was changed. With --apply the links are made below ${root}.`)
+  if (unknown > 0) out.note(`Warning: ${unknown} of ${steps.length} are skipped because their use is unknown; register them first.`)
+  if (!applied) out.line(`Nothing was changed. Use --apply to create the links below ${root}.`)
 }

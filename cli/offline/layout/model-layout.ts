@@ -35,7 +35,7 @@ export class ModelLayout {
   classify (relativePath: string, model: Model | undefined): Classified {
     if (model !== undefined) {
       const leaf = this.#leafOf(model)
-      return leaf === null ? { leaf, reason: 'the registry does not say what it is for' } : { leaf, reason: `registered as ${model.id}` }
+      return leaf === null ? { leaf, reason: 'the registry does not list its use' } : { leaf, reason: `registered as ${model.id}` }
     }
     const parts = relativePath.split('/').slice(0, -1)
     const folder = parts.find(part => this.#former.has(part))

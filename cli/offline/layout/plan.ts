@@ -60,7 +60,7 @@ function freeName (leaf: string, source: string, taken: ReadonlySet<string>): st
 /** Only a link that leads elsewhere is ever replaced, and only by force; a real file never is. */
 function decided (present: Present, target: string, force: boolean, reason: string): Pick<Step, 'action' | 'reason'> {
   if (present === null) return { action: 'create', reason }
-  if (present === target) return { action: 'skip-exists', reason: 'it is there already' }
-  if (present === 'file') return { action: 'would-overwrite', reason: 'a real file is in its place' }
-  return force ? { action: 'overwrite', reason: `it leads to ${present}` } : { action: 'would-overwrite', reason: `it leads to ${present}; --force replaces it` }
+  if (present === target) return { action: 'skip-exists', reason: 'it already exists' }
+  if (present === 'file') return { action: 'would-overwrite', reason: 'a regular file has its name' }
+  return force ? { action: 'overwrite', reason: `it points to ${present}` } : { action: 'would-overwrite', reason: `it points to ${present}; --force replaces it` }
 }

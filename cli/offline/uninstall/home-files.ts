@@ -56,13 +56,13 @@ async function entriesOf (kind: Thing['kind'], folder: string, known: readonly s
     ],
     kept: [
       ...links.flatMap(({ name, target: to }) => to === null ? [] : [ledTo(name, to)]),
-      ...names.filter(name => !isKnown(name)).map(name => ({ name: join(folder, name), why: 'it is not the gateway\'s' }))
+      ...names.filter(name => !isKnown(name)).map(name => ({ name: join(folder, name), why: 'it does not belong to the gateway' }))
     ]
   }
 }
 
 function ledTo (link: string, target: string): Kept {
-  return { name: target, why: `${link} is a link that leads there` }
+  return { name: target, why: `${link} is a link to it` }
 }
 
 /** Of a home of its own: `etc`, `var/lib`, `var` and the home. The system keeps its folders. */

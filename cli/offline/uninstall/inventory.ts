@@ -91,6 +91,6 @@ async function announcements (secrets: string, env: Extent['env']): Promise<stri
 async function elsewhere (): Promise<readonly Kept[]> {
   if (await ownReleases() !== null) return []
   const tree = await ownTree()
-  if (tree.split('/').includes('node_modules')) return [{ name: tree, why: 'npm uninstall -g svc-gateway takes it away' }]
-  return [{ name: tree, why: 'it is a checkout, or was unpacked by hand: delete it yourself' }]
+  if (tree.split('/').includes('node_modules')) return [{ name: tree, why: 'npm uninstall -g svc-gateway removes it' }]
+  return [{ name: tree, why: 'it is a checkout or was unpacked manually: delete it yourself' }]
 }

@@ -30,7 +30,7 @@ export async function releasesIn (base: string, path: readonly string[]): Promis
   const ours = names.filter((_, i) => isOurs[i]).map(name => join(base, name))
   const real = await realpath(base)
   const others = ours.filter(place => join(real, basename(place)) !== own)
-  const kept: readonly Kept[] = names.filter((_, i) => !isOurs[i]).map(name => ({ name: join(base, name), why: 'it is no release of svc' }))
+  const kept: readonly Kept[] = names.filter((_, i) => !isOurs[i]).map(name => ({ name: join(base, name), why: 'it is not a release of svc' }))
   const things: Thing[] = [...await shims(real, path), ...others.map(place => fileThing('release', place))]
   if (others.length < ours.length) things.push({ kind: 'release', name: own, remove: () => removeOwn(own) })
   if (ours.length > 0 && kept.length === 0) things.push({ kind: 'release', name: base, remove: () => removeEmpty(base) })

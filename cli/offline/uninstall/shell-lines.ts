@@ -16,7 +16,7 @@ export async function shellLines (home: string): Promise<Found> {
     const stats = await lstat(path).catch(() => null)
     const line = stats === null ? undefined : (await readFile(path, 'utf8').catch(() => '')).split('\n').find(each => LINE.test(each))
     if (line === undefined) continue
-    if (stats!.isFile()) things.push({ kind: 'file', name: `${path}, of which one line: ${line.trim()}`, remove: () => withoutLines(path) })
+    if (stats!.isFile()) things.push({ kind: 'file', name: `${path}, only the line: ${line.trim()}`, remove: () => withoutLines(path) })
     else kept.push({ name: path, why: `it is a link; remove its line yourself: ${line.trim()}` })
   }
   return { things, kept }

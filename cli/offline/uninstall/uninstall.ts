@@ -28,7 +28,7 @@ const WORD = 'DELETE'
 export async function uninstall (cli: Cli, command: Command, options: UninstallOptions): Promise<void> {
   const { dev, json, dryRun } = options
   const asksPurge = options.purge === true || options.cleanSlate === true
-  if (asksPurge && options.keepData === true) throw usageFailure('--keep-data and --purge contradict each other')
+  if (asksPurge && options.keepData === true) throw usageFailure('--keep-data and --purge cannot be used together')
   const isForced = options.force === true || cli.env.SVC_FORCE === '1'
   const target = targetOf(askedBy(command, cli.env))
   const named = target.kind === 'home' ? resolve(cli.process.cwd(), target.home) : null
@@ -49,7 +49,7 @@ export async function uninstall (cli: Cli, command: Command, options: UninstallO
   if (purge && !isForced && !await typesWord(cli)) {
     purge = false
     found = await take(false)
-    if (json !== true) cli.out.line('Configuration and data stay; only this goes:')
+    if (json !== true) cli.out.line('Configuration and data stay. This is removed:')
     if (json !== true) tell(cli, found, dev === true ? home! : null)
   } else if (!isForced && !purge && !await confirm(cli, 'Remove this?')) {
     throw new CliFailure('nothing was removed')
@@ -67,7 +67,7 @@ async function removeAll (cli: Cli, things: readonly Thing[]): Promise<readonly 
     } catch (error) {
       rows.push(rowOf(thing, 'failed', messageOf(error)))
       // what a running gateway has open is not taken from under it
-      if (thing.kind === 'service') return [...rows, ...things.slice(rows.length).map(other => rowOf(other, 'failed', 'the gateway still runs'))]
+      if (thing.kind === 'service') return [...rows, ...things.slice(rows.length).map(other => rowOf(other, 'failed', 'the gateway is still running'))]
     }
   }
   return rows
@@ -78,9 +78,9 @@ function report (cli: Cli, { json, dryRun, dev }: UninstallOptions, purge: boole
   if (json === true) cli.out.json({ mode: dev === true ? 'dev' : purge ? 'purge' : 'conservative', dry_run: dryRun === true, things: rows, kept })
   else if (rows.length === 0) cli.out.line('There is nothing to remove.')
   else if (dryRun === true) cli.out.line('Nothing was removed: this was a dry run.')
-  else if (failed.length === 0) cli.out.line('All of it is removed.')
+  else if (failed.length === 0) cli.out.line('Everything is removed.')
   if (failed.length === 0) return
-  throw new CliFailure(`${failed.length} of ${rows.length} could not be removed; run it again once the cause is mended`, {
+  throw new CliFailure(`${failed.length} of ${rows.length} could not be removed; fix the cause and run it again`, {
     hints: failed.map(({ name, why }) => `${name}: ${why}`)
   })
 }
@@ -90,7 +90,7 @@ function rowOf ({ kind, name }: Thing, outcome: Outcome, why: string | null): Ro
 }
 
 function tell ({ out }: Cli, { things, kept }: Found, prefix: string | null): void {
-  if (things.length > 0) out.line(prefix === null ? 'This goes:' : `This goes from ${prefix}:`)
+  if (things.length > 0) out.line(prefix === null ? 'This goes:' : `This is removed from ${prefix}:`)
   out.lines(things.map(({ kind, name }) => `  ${kind.padEnd(13)}  ${name}`))
   if (kept.length > 0) out.line('This stays:')
   for (const { name, why } of kept) out.line(`  ${name}: ${why}`)
@@ -100,7 +100,7 @@ function tell ({ out }: Cli, { things, kept }: Found, prefix: string | null): vo
 function requireRoot ({ dev, dryRun, root }: UninstallOptions, home: string | null, { things }: Found): void {
   const isMachine = dev !== true && root === undefined && (home === null || things.some(({ kind }) => kind === 'service' || kind === 'user'))
   if (!isMachine || dryRun === true || things.length === 0 || process.getuid?.() === 0) return
-  throw new CliFailure('the gateway of the machine is for root to uninstall', { hints: ['Run it with sudo, or look at it first: svc uninstall --dry-run'] })
+  throw new CliFailure('uninstalling the gateway of the machine requires root', { hints: ['Run it with sudo, or preview it: svc uninstall --dry-run'] })
 }
 
 /** Without a terminal there is no word to wait for. Throws then, and at Ctrl-C; any other answer is a no. */

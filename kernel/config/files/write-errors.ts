@@ -34,6 +34,6 @@ export function parseFailed (diagnostics: readonly Diagnostic[]): SvcError {
   const what = first === undefined ? 'the configuration' : `${first.file} ${problemText(first.path, first.message)}`
   const more = diagnostics.length > 1 ? `, and ${diagnostics.length - 1} more` : ''
   return svcError('config.parse_error', `${what}${more}; repair the file and try again`, {
-    details: { diagnostics, summary: `${diagnostics.length} problems in the configuration; repair them and try again` }
+    details: { diagnostics, summary: `${diagnostics.length} problems in the configuration; fix them and try again` }
   })
 }

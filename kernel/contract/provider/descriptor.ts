@@ -31,31 +31,31 @@ export const providerDescriptorSchema = z.strictObject({
   command: z.array(z.string()).default([]).meta({ description: 'Arguments with {placeholders}' }),
   process: z.array(z.string()).min(1).optional().meta({ description: 'Program and arguments for running without a container' }),
   runtime: runtimeNameSchema.optional()
-    .meta({ description: 'How slots run unless they say otherwise: `container`, `process` also beside a container engine, `docker`, `podman`, or a plugin\'s driver. An engine without image and command runs as a process unless it says otherwise' }),
+    .meta({ description: 'How slots run by default: `container`, `process` also beside a container engine, `docker`, `podman`, or a plugin\'s driver. An engine without image and command runs as a process by default' }),
   env: envSchema.default({}),
   devices: z.array(deviceSchema).min(1).default(['cpu']),
   slot_types: z.array(slotTypeSchema).min(1).default(['llm']),
   needs_model: z.boolean().default(true),
   aliases: z.array(z.string().min(1)).default([]).meta({ description: 'Other names that slot files and requests may use' }),
   default_for: z.array(z.strictObject({ type: slotTypeSchema, device: deviceSchema.optional() })).default([])
-    .meta({ description: 'Slots without a provider that it runs: those of a type, or of a type on a device' }),
+    .meta({ description: 'Slots without a provider that it runs by default: those of a type, or of a type on a device' }),
   reserved_ports: z.array(z.int().min(1024).max(65_535)).default([])
-    .meta({ description: 'Ports that slots of other engines never get; its own get the first one' }),
+    .meta({ description: 'Ports reserved for its own slots, which get the first one' }),
   profiles: z.record(z.string(), profileSchema).default({}).meta({ description: 'Profiles that come with it, by name' }),
   ports: z.array(z.string().regex(PORT_NAME_PATTERN, { error: 'must be lower case letters, digits, _ and -' })).default([])
     .meta({ description: 'Names of further ports, chosen at each launch: `{port.metrics}` for the name `metrics`' }),
   exclusivity: z.enum(exclusivities).default('standard'),
   concurrency: z.enum(['workers', 'unlimited']).default('workers')
-    .meta({ description: 'Requests sent to the engine at once: `workers` of the slot, or as many as come' }),
+    .meta({ description: 'Requests sent to the engine at once: `workers` of the slot, or no limit' }),
   requires: z.strictObject({
     memory_mb: z.int().min(0).default(0).meta({ description: 'MiB of the GPU, or of the host for other devices' }),
-    drivers: z.array(z.string().min(1)).default([]).meta({ description: 'Kernel drivers of GPUs, one of which there must be' }),
+    drivers: z.array(z.string().min(1)).default([]).meta({ description: 'Kernel drivers of GPUs, of which one is required' }),
     features: z.array(z.enum(hostFeatures)).default([])
   }).prefault({}).meta({ description: 'What the engine needs of the machine' }),
   about: engineAboutSchema.optional().meta({ description: 'Licence and homepage, shown before the image is pulled for the first time' }),
   health: z.strictObject({ path: enginePath.default('/health'), port: namedPort }).prefault({}),
   abilities: z.partialRecord(z.enum(slotAbilities), z.boolean()).default({})
-    .meta({ description: 'What every slot of it can do (true) or certainly cannot (false); what is left out is unknown, and the engine judges' }),
+    .meta({ description: 'Features that every slot of it has (true) or lacks (false); one that is left out is unknown, and the engine decides' }),
   surfaces: z.partialRecord(z.enum(surfaceNames), z.strictObject({
     path: enginePath,
     port: namedPort,

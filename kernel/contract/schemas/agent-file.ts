@@ -13,7 +13,7 @@ const toolNames = z.array(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'mu
 const serverSchema = z.strictObject({
   url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2048).optional()
     .meta({ description: 'Where the server is, for the agent\'s own configuration; needed unless `builtin`' }),
-  enabled: z.boolean().default(true).meta({ description: 'Off: as if the server were not in the file' }),
+  enabled: z.boolean().default(true).meta({ description: 'False: ignore this entry' }),
   builtin: z.boolean().default(false).meta({ description: 'One of the gateway\'s own servers' }),
   auth: z.strictObject({
     kind: z.enum(['none', 'bearer-from-env']).default('none'),
@@ -22,7 +22,7 @@ const serverSchema = z.strictObject({
   tools: z.strictObject({
     allow: toolNames.meta({ description: 'Tools that the agent may call; those that the gateway gates wait for an operator anyway' }),
     gated: toolNames.meta({ description: 'Tools whose calls wait for an operator' }),
-    blocked: toolNames.meta({ description: 'Tools that the agent may not call; as are those that stand nowhere' })
+    blocked: toolNames.meta({ description: 'Tools that the agent may not call, like those in none of the lists' })
   }).prefault({})
 }).superRefine(({ url, builtin, auth, tools }, ctx) => {
   const problem = (path: string[], message: string): void => { ctx.addIssue({ code: 'custom', path, message }) }
@@ -42,7 +42,7 @@ const serverSchema = z.strictObject({
 export const agentFileSchema = z.strictObject({
   schema_version: z.literal(1, { error: 'must be 1' }).default(1),
   agent: z.strictObject({
-    name: z.string().meta({ description: 'As the file is named' }),
+    name: z.string().meta({ description: 'Same as the name of the file' }),
     display: z.string().max(200).optional(),
     workspace: z.string().max(4096).optional()
   }),

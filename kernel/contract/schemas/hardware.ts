@@ -46,7 +46,7 @@ export const hardwareSchema = z.looseObject({
   ram_mb: mb,
   ram_available_mb: mb,
   swap_mb: mb,
-  unified_memory_mb: mb.meta({ description: 'MiB of host memory that integrated graphics may map; 0 without any' }),
+  unified_memory_mb: mb.meta({ description: 'MiB of host memory that integrated graphics may map; 0 if none' }),
   disk_free_mb: mb,
   gpus: z.array(gpuInfoSchema).default([]),
   gpu_group_gids: z.record(z.string(), z.int().min(0)).default({}),

@@ -34,8 +34,8 @@ export const slotModelSchema = z.strictObject({
 
 export const slotServerSchema = z.strictObject({
   extra_args: extraArgsSchema.default([])
-    .meta({ description: 'Engine flags that win over the same flag anywhere else; a string is split as a shell would' }),
-  env: envSchema.default({}).meta({ description: 'Extra environment of the engine; wins over derived variables' })
+    .meta({ description: 'Engine flags that override the same flag from anywhere else; a string is split as a shell would' }),
+  env: envSchema.default({}).meta({ description: 'Extra environment of the engine; overrides derived variables' })
 })
 
 export const slotNpuSchema = z.strictObject({
@@ -53,13 +53,13 @@ export const slotImageSchema = z.strictObject({
 
 const slotMetaSchema = z.strictObject({
   pending_model: z.string().min(1).nullable().default(null)
-    .meta({ description: 'Model that the slot gets, and is enabled with, when its pull is over' }),
-  pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model by itself; false leaves that to an operator' }),
-  pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pending model did not arrive' }),
+    .meta({ description: 'Model that the slot gets when its pull completes; the slot is enabled then' }),
+  pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model automatically; false leaves that to an operator' }),
+  pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pull of the pending model failed' }),
   context_for: z.string().min(1).nullable().default(null)
-    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: an operator wrote it' }),
-  service: z.string().min(1).nullable().default(null).meta({ description: 'Service that it was made for, and goes with' })
-}).meta({ description: 'What the gateway keeps about the slot' })
+    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: set by an operator' }),
+  service: z.string().min(1).nullable().default(null).meta({ description: 'Service that it was created for and is removed with' })
+}).meta({ description: 'Values that the gateway maintains for the slot' })
 
 /**
  * A slot after both placements of a slot file are folded into one. All defaults of slots
@@ -67,19 +67,19 @@ const slotMetaSchema = z.strictObject({
  */
 export const slotConfigSchema = z.strictObject({
   type: slotTypeSchema.default('llm').meta({ description: 'What the slot serves' }),
-  device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
+  device: deviceSchema.optional().meta({ description: 'Hardware preference; unset uses the best one found' }),
   port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset takes a free one of the pool at each start' }),
-  gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
+  gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Index of the GPU to use, among those of the device (all GPUs for Vulkan); unset exposes all' }),
   provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name: lowercase words joined by dashes' }).nullable().default(null)
     .meta({ description: 'Engine provider that runs the slot; unset takes the default of its type and device' }),
   runtime: runtimeNameSchema.nullable().default(null)
     .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; docker, podman or the name of a plugin\'s driver on that one alone; unset leaves it to the engine' }),
-  runtime_options: freeTableSchema.default({}).meta({ description: 'Settings for the driver that `runtime` names, where a plugin brings it' }),
+  runtime_options: freeTableSchema.default({}).meta({ description: 'Options for the driver that `runtime` names, if a plugin provides it' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),
   role: z.enum(slotRoles).nullable().default(null).meta({ description: 'Routing hint; derived from the name when unset' }),
   enabled: z.boolean().default(true).meta({ description: 'Serve this slot and start it with the gateway' }),
   default: z.boolean().default(false).meta({ description: 'The default slot of its type; at most one per type' }),
-  pinned: z.boolean().default(false).meta({ description: 'Never evicted for memory or idleness' }),
+  pinned: z.boolean().default(false).meta({ description: 'Never unloaded for low memory or idleness' }),
   enable_thinking: z.boolean().nullable().default(null).meta({ description: 'Reasoning default; a request may override it' }),
   mtp: z.boolean().nullable().default(null).meta({ description: 'Multi-token prediction: true on, false off, unset automatic' }),
   chat_template: z.string().min(1).nullable().default(null)
@@ -87,19 +87,19 @@ export const slotConfigSchema = z.strictObject({
   vision: z.boolean().default(true).meta({ description: 'Load the projector of the model when it has one' }),
   workers: z.int().min(1).max(1024).default(1).meta({ description: 'Requests that the engine works on in parallel' }),
   replicas: replicaCountSchema.min(1).default(1)
-    .meta({ description: 'Engines of the slot that are started when it is loaded; its requests are divided among them' }),
+    .meta({ description: 'Number of engines to start when the slot is loaded; requests are balanced between them' }),
   min_replicas: replicaCountSchema.min(0).default(0)
-    .meta({ description: 'Engines that stay up without requests, and are started again after a crash, once the slot has been loaded' }),
+    .meta({ description: 'Number of engines to keep running when idle, and to restart after a crash, once the slot is loaded' }),
   max_replicas: replicaCountSchema.min(1).nullable().default(null)
-    .meta({ description: 'Most engines while requests wait in line; unset is `replicas`' }),
+    .meta({ description: 'Maximum number of engines while requests are queued; unset is `replicas`' }),
   scale_up_wait_s: z.number().min(0).max(3_600).default(2)
-    .meta({ description: 'Seconds that a request has waited before another engine is started for the line' }),
+    .meta({ description: 'Seconds that a request waits in the queue before another engine is started' }),
   scale_down_wait_s: z.int().min(1).max(86_400).default(300)
-    .meta({ description: 'Seconds that an engine beyond `replicas` was not needed before it goes' }),
+    .meta({ description: 'Idle seconds before an engine beyond `replicas` is stopped' }),
   prefix_affinity: z.boolean().default(true)
-    .meta({ description: 'Send a conversation to the engine that has its beginning cached, unless that is too busy' }),
+    .meta({ description: 'Send a conversation to the engine that has its prefix cached, unless that one is too busy' }),
   replica_gpus: z.array(z.int().min(0).max(1023)).max(MAX_REPLICAS).default([])
-    .meta({ description: 'GPU of each engine in turn, counted as `gpu_index` does and in its place; [0, 1] puts every second one on the second GPU' }),
+    .meta({ description: 'GPU of each engine in turn, numbered like `gpu_index`, which it replaces; [0, 1] puts every second one on the second GPU' }),
   idle_timeout_s: z.int().min(0).max(31_536_000).nullable().default(null)
     .meta({ description: 'Seconds without a request before the slot is unloaded; 0 never; unset takes the global value' }),
   default_voice: z.string().min(1).nullable().default(null).meta({ description: 'Voice for speech requests that name none' }),

@@ -26,22 +26,22 @@ export const serverSchema = z.strictObject({
   host: z.string().min(1).max(255).default('127.0.0.1').meta(gatewayRestart('Address the gateway listens on')),
   port: z.int().min(0).max(65535).default(8080).meta(gatewayRestart('Port the gateway listens on; 0 takes any free one')),
   allowed_hosts: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
-    .meta(live('Host names clients may use besides loopback and IP addresses; `*` allows all')),
+    .meta(live('Host names that clients may use besides loopback and IP addresses; `*` allows all')),
   allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
-    .meta(live('Web origins that may call the gateway besides its own; with `/v1` behind one, that alone; `*` allows all')),
+    .meta(live('Web origins that may call the gateway besides its own; one that ends in `/v1` may call only that; `*` allows all')),
   api_body_limit_bytes: z.int().min(1024).max(GIB).default(1024 * 1024).meta(gatewayRestart('Largest body of a request to /api')),
   v1_body_limit_bytes: z.int().min(1024).max(GIB).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
   body_memory_bytes: z.int().min(0).max(1024 * GIB).default(256 * 1024 * 1024)
-    .meta(gatewayRestart('Memory that the bodies of all requests together may take up until they are answered, as received; more are answered 503')),
+    .meta(gatewayRestart('Memory for the bodies of all requests until they are answered, as received; beyond that requests get 503')),
   body_idle_timeout_s: z.number().min(0).max(DAY_S).default(60)
-    .meta(live('How long fewer than 16 KiB of a body may arrive before its request is given up, a second at least; 0 is no limit')),
+    .meta(live('How long less than 16 KiB of a body may arrive before its request is aborted, at least a second; 0 is no limit')),
   upload_limit_bytes: z.int().min(1024).max(1024 * GIB).default(512 * 1024 * 1024)
-    .meta(live('Largest upload; one that has to wait takes as much disk')),
+    .meta(live('Largest upload; one that must wait needs as much disk space')),
   upload_memory_bytes: z.int().min(0).max(1024 * GIB).default(64 * 1024 * 1024)
-    .meta(gatewayRestart('Memory that uploads together may wait in before they go to disk; 0 is disk alone')),
+    .meta(gatewayRestart('Memory for all waiting uploads before they go to disk; 0 always uses the disk')),
   upload_idle_timeout_s: z.number().min(0).max(DAY_S).default(60)
     .meta(live('How long a client may pause in the middle of an upload; 0 is no limit')),
-  shutdown_grace_s: z.number().min(0).max(DAY_S).default(20).meta(live('How long streams may go on after a stop was asked for')),
+  shutdown_grace_s: z.number().min(0).max(DAY_S).default(20).meta(live('How long streams may continue after a stop request')),
   log_level: z.enum(['debug', 'info', 'warn', 'error']).default('info').meta(live('Minimum severity of log lines'))
 })
 
@@ -51,15 +51,15 @@ export const mcpSchema = z.strictObject({
   allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Web origins that may call /mcp besides those of [server] allowed_origins; when empty, those of the allowed hosts may')),
   all_tools: z.int().min(2).max(1000).default(100)
-    .meta(live('Tools that /mcp/all lists; where there are more, some are reached by its tool_search and tool_call'))
+    .meta(live('Maximum number of tools that /mcp/all lists; further ones are reached through its tool_search and tool_call'))
 })
 
 export const runtimeDrivers = ['auto', 'docker', 'podman', 'process'] as const
 
 export const runtimeSchema = z.strictObject({
-  driver: z.enum(runtimeDrivers).default('auto').meta(gatewayRestart('What runs engines; auto prefers a container engine')),
+  driver: z.enum(runtimeDrivers).default('auto').meta(gatewayRestart('Runtime of the engines; auto prefers a container engine')),
   stop_with_gateway: z.boolean().optional()
-    .meta(live('Stop engines when the gateway stops; unset keeps containers for adoption and stops child processes')),
+    .meta(live('Stop engines when the gateway stops; unset keeps containers running for the next start and stops child processes')),
   connect_timeout_s: z.number().min(0.1).max(HOUR_S).default(3).meta(gatewayRestart('How long to wait for a container engine to answer'))
 })
 
@@ -72,17 +72,17 @@ export const slotsSchema = z.strictObject({
   idle_timeout_s: z.int().min(0).max(YEAR_S).default(300).meta(live('Idle seconds before a slot is unloaded; 0 never')),
   evict_pressure_mb: z.int().min(0).max(16 * 1024 * 1024).default(8192).meta(live('Free memory below which idle slots are evicted; 0 off')),
   publish_host: bareHost.default('127.0.0.1')
-    .meta(slotRestart('Address engines publish their port on; 0.0.0.0 exposes them on the network, past the gateway')),
+    .meta(slotRestart('Address that engines publish their port on; 0.0.0.0 exposes them on the network, bypassing the gateway')),
   image_pull_timeout_s: z.number().min(1).max(DAY_S).default(3600).meta(live('How long the pull of a container image may take')),
   model_fetch_timeout_s: z.number().min(1).max(DAY_S).default(3600).meta(live('How long an engine may fetch its model before it starts')),
   start_timeout_s: z.number().min(1).max(DAY_S).default(60).meta(live('How long the start of a container or process may take')),
   health_timeout_s: z.number().min(1).max(DAY_S).default(600).meta(live('How long a started engine may take to load its model')),
   health_refused_s: z.number().min(0).max(DAY_S).default(60).meta(live('How long a running engine may refuse connections, or its health check answer with a 4xx status, while it loads; 0 is as long as health_timeout_s')),
-  unresponsive_s: z.number().min(0).max(DAY_S).default(60).meta(live('An engine with requests in flight is lost when for this long none of its answers goes on and its health check does not answer; 0 is never')),
+  unresponsive_s: z.number().min(0).max(DAY_S).default(60).meta(live('An engine with requests in flight is considered dead after this long without output or an answer to its health check; 0 is never')),
   first_token_timeout_s: z.number().min(0).max(DAY_S).default(0).meta(live('Longest wait for the first byte of an answer; 0 is no limit')),
   drain_timeout_s: z.number().min(0).max(DAY_S).default(30).meta(live('How long an unload waits for requests in flight')),
   gpu_drain_timeout_s: z.number().min(0).max(DAY_S).default(120)
-    .meta(live('How long image mode waits for requests of the slots that it takes the GPU from')),
+    .meta(live('How long image mode waits for requests of the slots whose GPU it takes')),
   stop_timeout_s: z.number().min(0).max(DAY_S).default(10).meta(live('How long an engine may take to stop before it is killed'))
 }).refine(s => s.port_range_end >= s.port_range_start, {
   path: ['port_range_end'], error: 'must not be below port_range_start'
@@ -92,15 +92,15 @@ export const dispatcherSchema = z.strictObject({
   prefetch_timeout_s: z.number().positive().max(600).default(8).meta(live('Longest wait for the model lists of upstreams')),
   prefetch_parallel_cap: z.int().min(1).max(1000).default(4).meta(live('How many upstreams are asked for their model list at once')),
   engine_passage: z.boolean().default(true)
-    .meta(live('Whether /upstream/{slot or model}/* reaches the engines of slots themselves')),
+    .meta(live('Whether /upstream/{slot or model}/* passes requests directly to the engines of slots')),
   list_unloaded: z.boolean().default(false)
     .meta(live('Whether GET /v1/models lists every enabled slot by its name, or only those that are loaded')),
   list_virtual: z.boolean().default(true)
     .meta(live('Whether GET /v1/models lists svc/* names of slots that it lists by their own name')),
   models_ttl_s: z.number().min(1).max(YEAR_S).default(300).meta(live('How long the model list of an upstream is trusted')),
   hold_headers_s: z.number().min(0).max(HOUR_S).default(2)
-    .meta(live('How long the status line of a cold stream is held so that quick failures keep their status')),
-  ping_interval_s: z.number().min(0).max(HOUR_S).default(10).meta(live('Comment lines on a silent stream; 0 off')),
+    .meta(live('How long the status line of a cold stream is held back, so that quick failures get their own status')),
+  ping_interval_s: z.number().min(0).max(HOUR_S).default(10).meta(live('Interval of comment lines on a silent stream; 0 is off')),
   show_loading: z.boolean().default(false)
     .meta(live('Whether a streaming chat completion that waits for a cold slot reports the progress of the load as reasoning_content')),
   direct_read_timeout_s: z.number().min(0).max(600)
@@ -108,11 +108,11 @@ export const dispatcherSchema = z.strictObject({
     .meta(live('Longest silence of an engine in an answer, from 30 to 600; 0 is no limit')),
   connect_timeout_s: z.number().min(0.1).max(HOUR_S).default(5).meta(live('Longest wait for a connection to an engine or upstream')),
   queue_per_slot: z.int().min(1).max(1_000_000).default(512)
-    .meta(live('How many requests may wait for a slot: for its start, or for a free worker; more are answered 503')),
+    .meta(live('How many requests may wait for a slot: for its start, or for a free worker; beyond that they get 503')),
   embedding_line_bytes: z.int().min(1024).max(16 * 1024 * 1024 * 1024).default(64 * 1024 * 1024)
-    .meta(live('Bytes of embedding requests that may wait for a slot, however many they are; more are answered 503')),
+    .meta(live('Bytes of embedding requests that may wait for a slot, regardless of their number; beyond that they get 503')),
   slow_reader_buffer_kb: z.int().min(16).max(1024 * 1024).default(4096)
-    .meta(live('What a slow reader of a shared stream may fall behind before it is cut off'))
+    .meta(live('How far a slow reader of a shared stream may fall behind before it is disconnected'))
 })
 
 const aliasText = z.string().max(200).regex(/^[^\s\p{C}]+$/u, { error: 'must be 1 to 200 characters without spaces' })
@@ -132,12 +132,12 @@ export const aliasesSchema = z.record(
 }).default({}).meta(live('Other names for models: the name that clients use, and the slot, svc/* name, model or <upstream>/<model> it stands for'))
 
 export const modelsSchema = z.strictObject({
-  roots: z.array(absolutePath).max(MAX_LIST_ENTRIES).default([]).meta(slotRestart('Folders that are scanned for models besides the store')),
+  roots: z.array(absolutePath).max(MAX_LIST_ENTRIES).default([]).meta(slotRestart('Folders to scan for models besides the store')),
   auto_scan_on_start: z.boolean().default(true).meta(gatewayRestart('Scan for models when the gateway starts')),
   file_extensions: z.array(z.string().regex(/^\.[A-Za-z0-9]{1,16}$/, { error: 'must be a dot and letters or digits, such as .gguf' })).min(1)
-    .max(MAX_LIST_ENTRIES).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
+    .max(MAX_LIST_ENTRIES).default(['.gguf', '.safetensors']).meta(live('File extensions that a scan treats as models')),
   store: z.union([z.literal(''), absolutePath]).default('')
-    .meta(slotRestart('Where models are read and written; empty is the folder below the state root')),
+    .meta(slotRestart('Folder of the models; empty is the one below the state root')),
   pull_root: absolutePath.optional().meta({ ...slotRestart('Deprecated name of store'), deprecated: true })
 })
 
@@ -153,8 +153,8 @@ const toolNames = z.array(toolName).max(MAX_LIST_ENTRIES).default([])
 
 export const approvalsSchema = z.strictObject({
   ttl_s: z.int().min(10).max(30 * DAY_S).default(DAY_S).meta(live('How long a call of a gated tool waits for an operator before it expires')),
-  auto: toolNames.meta(live('Gated tools that run without waiting, for agents whose file does not gate them: names, or <server>/<tool> for servers that were installed')),
-  never: toolNames.meta(live('Tools that no agent may call: neither listed nor run; a name alone means that tool of every server'))
+  auto: toolNames.meta(live('Gated tools that run without approval, for agents whose file does not gate them: names, or <server>/<tool> for installed servers')),
+  never: toolNames.meta(live('Tools that no agent may call or see; a plain name means that tool of every server'))
 })
 
 /** npm takes no longer name. */
@@ -166,14 +166,14 @@ export const pluginsSchema = z.strictObject({
   allow: z.array(packageName).max(MAX_LIST_ENTRIES).default([]).meta(live('Exact package names of third-party plugins to load')),
   required: z.array(pluginName).max(MAX_LIST_ENTRIES).default([])
     .meta(gatewayRestart('Plugins without which the gateway refuses to start')),
-  disabled: z.array(pluginName).max(MAX_LIST_ENTRIES).default([]).meta(live('Plugins that are not loaded')),
+  disabled: z.array(pluginName).max(MAX_LIST_ENTRIES).default([]).meta(live('Plugins not to load')),
   config: z.record(z.string(), freeTableSchema).default({})
     .meta(gatewayRestart('One table per plugin, checked by the schema of the plugin'))
 })
 
 export const svcConfigSchema = z.strictObject({
   meta: z.strictObject({
-    schema_version: z.int().min(1).default(1).meta({ ...gatewayRestart('Kept by the gateway'), readOnly: true })
+    schema_version: z.int().min(1).default(1).meta({ ...gatewayRestart('Managed by the gateway'), readOnly: true })
   }).prefault({}),
   server: serverSchema.prefault({}),
   mcp: mcpSchema.prefault({}),
@@ -184,11 +184,11 @@ export const svcConfigSchema = z.strictObject({
   models: modelsSchema.prefault({}),
   telemetry: z.strictObject({
     enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
-    channel: z.enum(['stable', 'nightly']).default('stable').meta(live('Releases that updates come from'))
+    channel: z.enum(['stable', 'nightly']).default('stable').meta(live('Release channel of updates'))
   }).prefault({}),
   images: z.strictObject({
     strip_metadata: z.boolean().default(true)
-      .meta(live('Take the texts out of the images that /v1/images answers with; the engine writes its whole workflow and the prompt into them'))
+      .meta(live('Remove text metadata from the images that /v1/images returns; the engine embeds its workflow and the prompt'))
   }).prefault({}),
   activity: activitySchema.prefault({}),
   approvals: approvalsSchema.prefault({}),

@@ -27,16 +27,16 @@ const toolNames = z.array(z.string().min(1).max(128)).max(MAX_TOOL_NAMES).defaul
 
 /** Which tools of a server there are. A number is how many its manifest tells of: older files have that. */
 const toolChoiceSchema = z.preprocess(value => typeof value === 'number' ? {} : value, z.strictObject({
-  allow: toolNames.meta({ description: 'Only these, when not empty' }),
+  allow: toolNames.meta({ description: 'If not empty, only these' }),
   gated: toolNames.meta({ description: 'Tools whose calls wait for an approval' }),
-  blocked: toolNames.meta({ description: 'Tools that do not exist for anyone; wins over the others' })
+  blocked: toolNames.meta({ description: 'Tools that are hidden from everyone; overrides the others' })
 }).prefault({}))
 
 /** Where the tools of a server are offered. */
 const exposureSchema = z.strictObject({
-  direct: z.boolean().default(true).meta({ description: 'To clients at /mcp/<id>' }),
-  all: z.boolean().default(true).meta({ description: 'To clients of /mcp/all, under joint names' }),
-  chats: z.boolean().default(true).meta({ description: 'To chats that name it in `omni`' })
+  direct: z.boolean().default(true).meta({ description: 'Offer its tools at /mcp/<id>' }),
+  all: z.boolean().default(true).meta({ description: 'Offer its tools at /mcp/all, under names with its id' }),
+  chats: z.boolean().default(true).meta({ description: 'Offer its tools to chats that name it in `omni`' })
 })
 
 const HEADER_OR_VARIABLE = /^[A-Za-z_][A-Za-z0-9_-]*$/
@@ -50,7 +50,7 @@ export const toolServerSchema = z.strictObject({
   description: z.string().max(4_000).default(''),
   spec: z.string().max(2_048).default('').meta({ description: '`npm:`, `uvx:` or `oci://` and a package, or the URL of a server' }),
   transport: z.enum(toolServerTransports).default('stdio'),
-  command: z.string().min(1).max(4_096).regex(/^[^\0]*$/).optional().meta({ description: 'Program to run in place of what `spec` says; no shell' }),
+  command: z.string().min(1).max(4_096).regex(/^[^\0]*$/).optional().meta({ description: 'Program to run instead of `spec`; no shell' }),
   args: z.array(z.string().max(8_192).regex(/^[^\0]*$/)).max(256).default([]).meta({ description: 'Arguments of the program or package' }),
   url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2_048).optional(),
   port: z.int().min(1).max(65_535).default(8_080).meta({ description: 'Port that a container serves streamable-http on' }),
@@ -60,13 +60,13 @@ export const toolServerSchema = z.strictObject({
   secrets: z.record(
     z.string().regex(HEADER_OR_VARIABLE, { error: 'must be the name of a variable, or of a header for a server with a url' }),
     z.string().regex(ENV_NAME_PATTERN, { error: 'must be the name of a key of api.env, not the secret itself' })
-  ).default({}).meta({ description: 'Variable of its environment, or header for a server with a url, to key of api.env' }),
+  ).default({}).meta({ description: 'Environment variables, or headers for a server with a url, mapped to keys of api.env' }),
   enabled: z.boolean().default(true),
-  idle_stop_s: z.int().min(0).max(604_800).default(600).meta({ description: 'Stopped after so long without a call; 0 never' }),
+  idle_stop_s: z.int().min(0).max(604_800).default(600).meta({ description: 'Idle time before the server is stopped; 0 is never' }),
   start_timeout_s: z.int().min(1).max(3_600).default(60),
-  call_timeout_s: z.int().min(1).max(86_400).default(300).meta({ description: 'Longest silence of a call: progress counts as a sign of life' }),
+  call_timeout_s: z.int().min(1).max(86_400).default(300).meta({ description: 'Longest silence during a call; progress messages reset it' }),
   allow_insecure_http: z.boolean().default(false).meta({ description: 'Allow http:// to a host other than this machine' }),
-  network: z.enum(toolServerNetworks).default('any').meta({ description: 'Where a server with a url may be; `public` refuses addresses of private networks and of this machine' }),
+  network: z.enum(toolServerNetworks).default('any').meta({ description: 'Allowed location of a server with a url; `public` refuses addresses of private networks and of this machine' }),
   tools: toolChoiceSchema,
   exposure: exposureSchema.prefault({}),
   resources: z.int().min(0).optional(),

@@ -6,9 +6,9 @@ export type AuthStyle = typeof authStyles[number]
 export const UPSTREAM_NAME_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
 export const modelFiltersSchema = z.strictObject({
-  models: z.array(z.string()).max(1_000).default([]).meta({ description: 'Only these ids are listed, when not empty' }),
+  models: z.array(z.string()).max(1_000).default([]).meta({ description: 'If not empty, only these ids are listed' }),
   include: z.array(z.string()).max(1_000).default([]).meta({ description: 'Glob patterns of ids to list' }),
-  exclude: z.array(z.string()).max(1_000).default([]).meta({ description: 'Glob patterns of ids to hide; wins over include' })
+  exclude: z.array(z.string()).max(1_000).default([]).meta({ description: 'Glob patterns of ids to hide; overrides include' })
 })
 
 /** People put the key itself here: it must not get into a file that others may read. */
@@ -45,20 +45,20 @@ const callShape = {
   idle_timeout_seconds: z.number().min(0).max(86_400).optional()
     .meta({ description: 'Longest silence inside an answer, 0 is no limit; unset takes [dispatcher] direct_read_timeout_s' }),
   retries: z.int().min(0).max(10).default(0)
-    .meta({ description: 'Further tries after one that got no answer, or 408, 409, 425, 429 or 5xx' }),
+    .meta({ description: 'Retries after no answer, or 408, 409, 425, 429 or 5xx' }),
   retry_wait_seconds: z.number().min(0.05).max(60).default(0.5)
-    .meta({ description: 'Pause before the first further try; doubles with each, less up to half by chance' }),
+    .meta({ description: 'Pause before the first retry; doubles with each, minus a random part of up to half' }),
   retry_max_wait_seconds: z.number().min(0).max(600).default(20)
-    .meta({ description: 'Longest pause. An upstream that asks for more with Retry-After is not tried again' }),
+    .meta({ description: 'Longest pause. If Retry-After asks for more, there is no retry' }),
   fallback: z.array(z.string().min(1)).max(8).default([])
-    .meta({ description: 'Where a request goes when this upstream fails it, in this order: slots, models, <upstream>/<model>, or an upstream that has the same model' }),
+    .meta({ description: 'Where a request goes if this upstream fails, in this order: slots, models, <upstream>/<model>, or an upstream that has the same model' }),
   breaker_failures: z.int().min(0).max(1000).default(5)
-    .meta({ description: 'Failures in a row after which the upstream is left alone for a while; 0 never' }),
+    .meta({ description: 'Failures in a row after which the upstream is not used for a while; 0 is never' }),
   breaker_seconds: z.number().positive().max(3600).default(10)
-    .meta({ description: 'How long it is left alone at first; doubles while it stays ill' }),
+    .meta({ description: 'How long it is not used at first; doubles while it keeps failing' }),
   pass_headers: z.array(z.string().regex(/^[\w!#$%&'+.^`|~-]+\*?$|^\*$/, { error: 'must be a header name, one that ends in *, or * alone' }))
     .max(100).optional()
-    .meta({ description: 'Which headers of clients pass, such as "x-title" or "x-stainless-*"; unset passes those of the usual APIs, `*` all' }),
+    .meta({ description: 'Client headers to forward, such as "x-title" or "x-stainless-*"; unset forwards those of common APIs, `*` all' }),
   advertise_models: z.boolean().default(true).meta({ description: 'Whether GET /v1/models shows its models' }),
   enabled: z.boolean().default(true)
 }
@@ -75,7 +75,7 @@ export const upstreamSchema = z.strictObject({
   svc: z.boolean().default(false)
     .meta({ description: 'Another gateway like this one: its slots are shown with `GET /api/slots?remote=true`' }),
   warmup_strategy: z.enum(['none', 'ondemand', 'always', 'lazy', 'eager']).default('none')
-    .meta({ description: 'always and eager fetch the model list when the gateway starts; the others at the first need' }),
+    .meta({ description: 'always and eager fetch the model list when the gateway starts; the others on first use' }),
   model_filters: modelFiltersSchema.optional(),
   ...callShape
 }).refine(u => u.auth_style !== 'header' || u.auth_header !== '', {
@@ -91,7 +91,7 @@ export const externalProviderSchema = z.strictObject({
   name: name.optional(),
   base_url: url.optional(),
   auth_value_env: z.string().regex(VARIABLE, { error: NOT_A_KEY }).optional(),
-  models: z.array(z.string()).max(1_000).default([]).meta({ description: 'Only these ids are listed, when not empty' }),
+  models: z.array(z.string()).max(1_000).default([]).meta({ description: 'If not empty, only these ids are listed' }),
   ...callShape
 })
 export type ExternalProvider = z.output<typeof externalProviderSchema>

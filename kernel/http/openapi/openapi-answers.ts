@@ -25,7 +25,7 @@ export const errorSchema: Json = {
 /** What engines and upstreams refuse with: their words pass as they are, and they agree on little. */
 export const engineErrorSchema: Json = {
   type: 'object',
-  description: 'The error of the gateway, or that of the engine as it came',
+  description: 'An error of the gateway, or the unchanged error of the engine',
   properties: {
     error: {
       type: 'object',
@@ -70,7 +70,7 @@ function contentFor (type: string | null | undefined, status: number | string | 
 /** Bytes need no schema in OpenAPI 3.1; text is a string. That of a stream would be the one of each event, and events differ. */
 function contentOf (type: string): Json {
   if (type === 'text/event-stream') return { schema: { description: 'Server-sent events' } }
-  if (type === 'application/x-ndjson') return { schema: { description: 'JSON values, a line each' } }
+  if (type === 'application/x-ndjson') return { schema: { description: 'JSON values, one per line' } }
   return type.startsWith('text/') ? { schema: { type: 'string' } } : {}
 }
 

@@ -24,13 +24,13 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       url: '/api/activity',
       tag: 'Activity',
       summary: 'Audit rows, newest first',
-      description: 'One answer looks at the newest 10,000 rows before `before` at most. A page may so have fewer rows than `limit`, or none: there is more as long as `next_before` is not null.',
+      description: 'Each call searches at most the newest 10,000 rows before `before`. A page may therefore have fewer rows than `limit`, or none: there is more as long as `next_before` is not null.',
       schema: { querystring: listQuerySchema, response: listSchema },
       queryError: activityError.kind('activity.invalid_query'),
       tool: {
         name: 'activity_list',
         title: 'What was done lately',
-        description: 'Lists what was done to the gateway lately, by whom, and how it ended. Call it to find out what changed before something failed.',
+        description: 'Lists recent actions on the gateway with actor and outcome. Call it to find out what changed before something failed.',
         readOnly: true,
         show: ['limit', 'search', 'actor', 'target', 'outcome'],
         short: ({ records }: { readonly records: readonly ActivityRow[] }) =>

@@ -6,11 +6,11 @@ const cap = usd.nullable()
 const shown = z.number().meta({ description: 'US dollars' })
 
 export const budgetPatchSchema = z.strictObject({
-  daily_usd: cap.optional().meta({ description: 'Cap of a day by UTC; null for none, 0 for nothing that costs anything' }),
-  monthly_usd: cap.optional().meta({ description: 'Cap of a calendar month by UTC' }),
+  daily_usd: cap.optional().meta({ description: 'Daily cap (UTC); null for none, 0 refuses everything that costs money' }),
+  monthly_usd: cap.optional().meta({ description: 'Monthly cap (UTC calendar months)' }),
   lifetime_usd: cap.optional(),
-  per_call_max_usd: cap.optional().meta({ description: 'Cap of what one request may cost' }),
-  hard_cap: z.boolean().optional().meta({ description: 'False: nothing is refused, what goes beyond a cap is only told' })
+  per_call_max_usd: cap.optional().meta({ description: 'Cap on the cost of one request' }),
+  hard_cap: z.boolean().optional().meta({ description: 'False: nothing is refused, requests over a cap are only reported' })
 })
 
 const budgetSchema = z.strictObject({
@@ -22,10 +22,10 @@ const budgetSchema = z.strictObject({
 })
 
 const viewShape = {
-  budget: budgetSchema.nullable().meta({ description: 'Null: there is none, and nothing is counted' }),
+  budget: budgetSchema.nullable().meta({ description: 'Null: no budget, and spending is not counted' }),
   spend: z.strictObject({ today_usd: shown, mtd_usd: shown, lifetime_usd: shown }),
   remaining: z.strictObject({ daily_usd: shown.optional(), monthly_usd: shown.optional(), lifetime_usd: shown.optional() })
-    .meta({ description: 'Of the windows that have a cap' })
+    .meta({ description: 'For the windows that have a cap' })
 }
 export const viewSchema = z.strictObject(viewShape)
 
@@ -42,14 +42,14 @@ export const chargeBodySchema = z.strictObject({
   model: z.string().min(1).max(600),
   cost_usd: usd,
   request_id: z.string().min(1).max(200).optional()
-    .meta({ description: 'The same amount for the same request, surface and model is charged once, however often it is sent' }),
-  spent: z.boolean().default(false).meta({ description: 'It is spent already: written down whatever the caps say' })
+    .meta({ description: 'The same amount for the same request, surface and model is charged only once, even if sent again' }),
+  spent: z.boolean().default(false).meta({ description: 'Already spent: recorded regardless of caps' })
 })
 
 const rowSchema = z.strictObject({
   seq: z.int(),
   ts: z.string().meta({ description: 'ISO 8601 UTC' }),
-  kind: z.enum(['reserve', 'settle', 'charge']).meta({ description: '`reserve`: the estimate of a request; `settle`: what it came to less that' }),
+  kind: z.enum(['reserve', 'settle', 'charge']).meta({ description: '`reserve`: the estimate of a request; `settle`: its actual cost minus the estimate' }),
   settles: z.int().nullable().meta({ description: 'The `reserve` that a `settle` belongs to' }),
   persona_id: z.string(),
   surface: z.string(),
@@ -64,7 +64,7 @@ export const chargedSchema = z.strictObject({ ...viewShape, recorded: z.literal(
 
 export const ledgerQuerySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(1000).default(100),
-  before: z.coerce.number().int().min(1).optional().meta({ description: 'Only rows with a lower `seq`: `next_before` of the page before' })
+  before: z.coerce.number().int().min(1).optional().meta({ description: 'Only rows with a lower `seq`: `next_before` of the previous page' })
 })
 export const ledgerSchema = z.strictObject({
   rows: z.array(rowSchema).meta({ description: 'Newest first' }),
@@ -72,6 +72,6 @@ export const ledgerSchema = z.strictObject({
 })
 
 export const pricesSchema = z.strictObject({
-  prices: z.record(z.string(), priceSchema).meta({ description: 'By `<upstream>/<model>`, in which a `*` at the end stands for anything' })
+  prices: z.record(z.string(), priceSchema).meta({ description: 'By `<upstream>/<model>`; a `*` at the end matches anything' })
 })
 export const pricesPatchSchema = z.strictObject({ prices: z.record(priceKeySchema, pricePatchSchema.nullable()) })

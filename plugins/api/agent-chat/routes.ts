@@ -34,8 +34,8 @@ export function chatRoutes ({ chats, cookies, lifecycle }: ChatDeps): AnyRoute[]
       method: 'GET',
       url: '/api/agents/:agent/session/handshake',
       tag,
-      summary: 'Begin to chat with an agent: gives the cookie that a browser is known by',
-      description: 'The cookie is signed, holds for a day, and goes to no page of another site.',
+      summary: 'Start a chat with an agent: sets the cookie that identifies the browser',
+      description: 'The cookie is signed, valid for a day, and not sent from pages of other sites.',
       schema: { params: agentParamsSchema, response: handshakeSchema },
       handler: async ({ params: { agent }, request, reply }) => {
         lifecycle.status(agent)
@@ -47,8 +47,8 @@ export function chatRoutes ({ chats, cookies, lifecycle }: ChatDeps): AnyRoute[]
       method: 'POST',
       url: '/api/agents/:agent/session/create',
       tag,
-      summary: 'Begin a session of an agent',
-      description: 'Its events come on the socket `/api/agents/{agent}/events` of the same browser.',
+      summary: 'Start a session of an agent',
+      description: 'Its events arrive on the socket `/api/agents/{agent}/events` of the same browser.',
       schema: { params: agentParamsSchema, response: sessionSchema },
       handler: call => asked(call, 'session.create', {}, sessionSchema)
     }),
@@ -56,7 +56,7 @@ export function chatRoutes ({ chats, cookies, lifecycle }: ChatDeps): AnyRoute[]
       method: 'POST',
       url: '/api/agents/:agent/session/resume',
       tag,
-      summary: 'Go on with a session of an agent',
+      summary: 'Resume a session of an agent',
       schema: { params: agentParamsSchema, body: resumeBodySchema, response: sessionSchema },
       example: { session_id: '20261123_203326_3b478c' },
       handler: call => asked(call, 'session.resume', { session_id: call.body.session_id }, sessionSchema)
@@ -65,7 +65,7 @@ export function chatRoutes ({ chats, cookies, lifecycle }: ChatDeps): AnyRoute[]
       method: 'GET',
       url: '/api/agents/:agent/session/history',
       tag,
-      summary: 'What was said in a session of an agent',
+      summary: 'Messages of a session of an agent',
       schema: { params: agentParamsSchema, querystring: historyQuerySchema, response: historySchema },
       handler: call => asked(call, 'session.history', { session_id: call.query.session_id }, historySchema)
     })

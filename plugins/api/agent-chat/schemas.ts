@@ -14,12 +14,12 @@ export const resumeBodySchema = z.strictObject({
 })
 
 export const sessionSchema = z.looseObject({
-  session_id: z.string().meta({ description: 'Of the session as it runs' }),
-  stored_session_id: z.string().optional().meta({ description: 'To resume it by' })
-}).meta({ title: 'AgentSession', description: 'With what else the agent tells of it' })
+  session_id: z.string().meta({ description: 'Id of the running session' }),
+  stored_session_id: z.string().optional().meta({ description: 'Id to resume it with' })
+}).meta({ title: 'AgentSession', description: 'With further fields from the agent' })
 
 export const historyQuerySchema = z.strictObject({
-  session_id: sessionId.meta({ description: 'Of the session as it runs', examples: ['0123abcd'] })
+  session_id: sessionId.meta({ description: 'Id of the running session', examples: ['0123abcd'] })
 })
 
 export const historySchema = z.looseObject({

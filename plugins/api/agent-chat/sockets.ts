@@ -42,14 +42,14 @@ export function chatSockets ({ chats, cookies }: ChatDeps): AnyRoute[] {
       url: '/api/agents/:agent/events',
       tag,
       summary: 'Follow what an agent does in the sessions of this browser',
-      description: `${COOKIE_FIRST}Frames are \`{type, session_id, payload}\`, in the words of the agent; what is said within 100 ms is one. \`approval.request\` has an \`id\` in its payload. What the agent still waits for comes first.`,
+      description: `${COOKIE_FIRST}Frames are \`{type, session_id, payload}\`, in the words of the agent; text within 100 ms is merged. \`approval.request\` has an \`id\` in its payload. Open questions of the agent come first.`,
       schema: { params: agentParamsSchema },
       handler: ({ params: { agent }, request }) => served(agent, request.headers.cookie, follow)
     }),
     defineWebSocket({
       url: '/api/agents/:agent/submit',
       tag,
-      summary: 'Prompt an agent and answer what it asks',
+      summary: 'Prompt an agent and answer its questions',
       description: `${COOKIE_FIRST}JSON-RPC: \`prompt.submit {session_id, text}\`, \`approval.respond {id, choice}\` with \`approve\` (once), \`once\`, \`session\`, \`always\` or \`deny\`, \`clarify.respond {session_id, request_id, answer}\`.`,
       maxMessageBytes: LARGEST_MESSAGE,
       schema: { params: agentParamsSchema },

@@ -17,9 +17,9 @@ const statsSchema = z.strictObject({
   agent_id: z.string(),
   namespace: z.string().meta({ description: 'Its own dataset of the memory' }),
   writes: z.int().meta({ description: 'Documents that the dataset holds' }),
-  reads: z.int().meta({ description: 'Recalls from it that the engine has a record of' }),
+  reads: z.int().meta({ description: 'Recorded recalls from it' }),
   last_write: z.string().nullable().meta({ description: 'ISO 8601 UTC' }),
-  available: z.boolean().meta({ description: 'Whether the memory could be asked; otherwise the numbers are 0' }),
+  available: z.boolean().meta({ description: 'Whether the memory answered; if not, the numbers are 0' }),
   reason: z.string().optional().meta({ description: 'Why it could not' })
 }).meta({ title: 'AgentMemoryStats' })
 
@@ -28,8 +28,8 @@ export function memoryStatsRoute ({ memory, personas }: AgentMemoryServices): An
     method: 'GET',
     url: '/api/agents/:agent/memory/stats',
     tag: 'Agents',
-    summary: 'What an agent has kept for itself in the memory, in numbers',
-    description: 'A memory that is off or does not answer is told, and no failure.',
+    summary: 'Statistics of the memories of an agent',
+    description: 'If the memory is off or does not answer, the answer says so; it is not an error.',
     schema: { params: paramsSchema, response: statsSchema },
     handler: async ({ params: { agent }, signal }) => {
       personas.requireAgent(agent)

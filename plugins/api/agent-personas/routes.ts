@@ -25,7 +25,7 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       method: 'GET',
       url: '/api/agents/persona-enums',
       tag,
-      summary: 'What the fields of a persona may say',
+      summary: 'Allowed values of the fields of a persona',
       schema: { response: enumsSchema },
       handler: () => ({ tones, tools: tools.all().map(({ server, name }) => `${server}/${name}`).toSorted() })
     }),
@@ -34,7 +34,7 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       url: '/api/agents/:agent/activity',
       tag,
       summary: 'Calls of tools by an agent, newest first',
-      description: 'From the audit trail, of which the newest 10,000 rows are looked at; `/api/activity?actor=mcp:<agent>` has everything that it did.',
+      description: 'From the newest 10,000 rows of the audit trail; `/api/activity?actor=mcp:<agent>` lists everything that it did.',
       schema: { params: agentParamsSchema, querystring: activityQuerySchema, response: activitySchema },
       handler: ({ params: { agent }, query: { limit } }) => {
         personas.requireAgent(agent)
@@ -69,8 +69,8 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       method: 'PUT',
       url: '/api/agents/:agent/personas/:pid',
       tag,
-      summary: 'Change a persona, or make one',
-      description: 'What is left out stays as it is. Written to personas.toml, whose comments stay. A running agent learns of it by `activate`.',
+      summary: 'Change or create a persona',
+      description: 'Omitted fields stay. Written to personas.toml, whose comments stay. A running agent picks it up on `activate`.',
       schema: { params: personaParamsSchema, body: personaPatchSchema, response: personaSchema },
       bodyError: personaError.kind('persona.invalid'),
       unreadableBody: personaError.kind('persona.malformed'),
@@ -84,7 +84,7 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       method: 'DELETE',
       url: '/api/agents/:agent/personas/:pid',
       tag,
-      summary: 'Remove a persona; a built-in one is what it was at first',
+      summary: 'Remove a persona; a built-in one is reset',
       schema: { params: personaParamsSchema },
       handler: call => audited('remove', call, () => personas.remove(call.params.agent, call.params.pid))
     }),
@@ -92,8 +92,8 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       method: 'POST',
       url: '/api/agents/:agent/personas/:pid/activate',
       tag,
-      summary: 'Make a persona the one that is active',
-      description: 'An agent that the gateway runs is told at once, within five seconds, and with `reload_url` one that it does not run; what goes wrong there is told, and the persona is active all the same. Only this machine may be told, and `[plugins.config.agent-personas] reload_hosts`.',
+      summary: 'Make a persona the active one',
+      description: 'An agent that the gateway runs is reloaded within five seconds; `reload_url` does the same for one that it does not run. A failed reload is reported, but the persona is active. Only this machine and `[plugins.config.agent-personas] reload_hosts` may be contacted.',
       schema: { params: personaParamsSchema, body: activateBodySchema, response: activatedSchema },
       example: {},
       handler: call => audited('activate', call, async () => {

@@ -18,7 +18,7 @@ const shortShape = {
 
 export const personaListSchema = z.strictObject({
   agent_id: z.string(),
-  active: z.string().meta({ description: 'Id of the persona that is active' }),
+  active: z.string().meta({ description: 'Id of the active persona' }),
   personas: z.array(z.strictObject(shortShape))
 })
 
@@ -35,21 +35,21 @@ export const personaSchema = z.strictObject({
     auto_approve: z.array(z.string()),
     require_approval: z.array(z.string())
   }),
-  raw_toml: z.string().meta({ description: 'Its table in personas.toml; of a built-in one that was not changed, as it would be' })
+  raw_toml: z.string().meta({ description: 'Its table in personas.toml; for an unchanged built-in one, what the table would be' })
 }).meta({ title: 'Persona' })
 
 export const activateBodySchema = z.strictObject({
-  reload: z.boolean().default(true).meta({ description: 'Whether a running agent is told' }),
+  reload: z.boolean().default(true).meta({ description: 'Whether to reload a running agent' }),
   reload_url: z.string().min(1).max(2048).optional()
-    .meta({ description: 'Where the agent speaks JSON-RPC over a WebSocket, on this machine; its token stands in it', examples: ['ws://127.0.0.1:9119/api/ws?token=…'] })
+    .meta({ description: 'WebSocket address of the agent for JSON-RPC, on this machine, including its token', examples: ['ws://127.0.0.1:9119/api/ws?token=…'] })
 })
 
 export const activatedSchema = z.strictObject({
   agent_id: z.string(),
   active: z.string(),
   previous: z.string(),
-  reloaded: z.boolean().meta({ description: 'Whether a running agent has taken it' }),
-  reload_error: z.string().nullable().meta({ description: 'Why not; null where it worked or nothing was to be told. The persona is active anyway' })
+  reloaded: z.boolean().meta({ description: 'Whether a running agent has reloaded' }),
+  reload_error: z.string().nullable().meta({ description: 'Why not; null if it worked or no agent was to be reloaded. The persona is active either way' })
 })
 
 export const enumsSchema = z.strictObject({
@@ -61,11 +61,11 @@ export const activityQuerySchema = z.strictObject({ limit: z.coerce.number().int
 export const activitySchema = z.strictObject({
   agent: z.string(),
   events: z.array(z.strictObject({
-    id: z.int().meta({ description: 'Of the row of the audit trail' }),
+    id: z.int().meta({ description: 'Id of the row of the audit trail' }),
     timestamp: z.string().meta({ description: 'ISO 8601 UTC' }),
     tool: z.string().meta({ description: '`server/tool`' }),
     args: z.unknown().meta({ description: 'Without secrets' }),
-    gated: z.boolean().meta({ description: 'Whether calls of the tool wait for an operator, as it is now' }),
+    gated: z.boolean().meta({ description: 'Whether calls of the tool currently wait for an operator' }),
     outcome: z.enum(activityOutcomes),
     client_id: z.string()
   })),

@@ -21,8 +21,8 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'POST',
       url: '/api/agents/install',
       tag,
-      summary: 'Bring an agent to the gateway\'s machine',
-      description: `One agent is installed at a time: \`switch\` takes the other one away once the new one is there. ${ANSWERS_AT_ONCE}`,
+      summary: 'Install an agent on the gateway\'s machine',
+      description: `Only one agent is installed at a time: \`switch\` uninstalls the other one once the new one is installed. ${ANSWERS_AT_ONCE}`,
       schema: { body: installBodySchema, response: statusSchema },
       bodyError: agentError.kind('agent.name_required'),
       example: { name: 'pi', dry_run: true },
@@ -38,7 +38,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'GET',
       url: '/api/agents/:name',
       tag,
-      summary: 'An installed agent: its version, and how far the work on it is',
+      summary: 'An installed agent: its version, and the progress of its installation',
       schema: { params: nameParamsSchema, response: statusSchema },
       handler: ({ params }) => shown(lifecycle.status(params.name))
     }),
@@ -46,7 +46,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'GET',
       url: '/api/agents/:name/log',
       tag,
-      summary: 'What the phases of its installation wrote',
+      summary: 'Output of the installation phases',
       schema: { params: nameParamsSchema, response: logSchema },
       handler: async ({ params: { name } }) => ({
         name, phases: (await lifecycle.log(name)).map(({ phase, lines }) => ({ phase, lines: [...lines] }))
@@ -56,8 +56,8 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'POST',
       url: '/api/agents/:name/upgrade',
       tag,
-      summary: 'Bring an agent anew, in another version',
-      description: `The version that was there stays until the new one works. ${ANSWERS_AT_ONCE}`,
+      summary: 'Install another version of an agent',
+      description: `The old version stays until the new one works. ${ANSWERS_AT_ONCE}`,
       schema: { params: nameParamsSchema, body: upgradeBodySchema, response: statusSchema },
       example: {},
       status: 202,
@@ -70,7 +70,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'POST',
       url: '/api/agents/:name/reprovision',
       tag,
-      summary: 'Do the phases of an installation again',
+      summary: 'Repeat phases of an installation',
       description: ANSWERS_AT_ONCE,
       schema: { params: nameParamsSchema, body: reprovisionBodySchema, response: statusSchema },
       example: {},
@@ -84,7 +84,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'POST',
       url: '/api/agents/:name/bootstrap',
       tag,
-      summary: 'Set up what is around an agent: data, wiring, server',
+      summary: 'Set up the data, wiring and server of an agent',
       description: ANSWERS_AT_ONCE,
       schema: { params: nameParamsSchema, body: bootstrapBodySchema, response: statusSchema },
       example: { dry_run: true },
@@ -99,7 +99,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'POST',
       url: '/api/agents/:name/restart',
       tag,
-      summary: 'Wire an agent anew and start its server again; answers once it works',
+      summary: 'Rewire an agent and restart its server; answers once it works',
       schema: { params: nameParamsSchema, response: restartedSchema },
       handler: call => {
         const { params: { name } } = call
@@ -114,8 +114,8 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       method: 'DELETE',
       url: '/api/agents/:name',
       tag,
-      summary: 'End an agent and take away what was installed, its data with it',
-      description: 'Data is deleted where the gateway made its folder, and stays where the folder was there before.',
+      summary: 'Stop and uninstall an agent, including its data',
+      description: 'Data is deleted if the gateway created its folder, and stays if the folder existed before.',
       schema: { params: nameParamsSchema, response: removedSchema },
       handler: async call => {
         const { params: { name } } = call

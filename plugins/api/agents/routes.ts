@@ -16,7 +16,7 @@ export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
       method: 'GET',
       url: '/api/agents',
       tag,
-      summary: 'Agents that the gateway brought, and those that can be run on it',
+      summary: 'Installed agents, and those that can run on the gateway',
       schema: { response: agentsSchema },
       handler: () => {
         const installed = lifecycle.list().map(shown)
@@ -28,7 +28,7 @@ export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
       url: '/api/agents/skills',
       tag,
       summary: 'Skills of the agents that are installed',
-      description: 'What stands in the files of the agents: those that they brought, and those that they wrote themselves. At most 500 of each.',
+      description: 'From the files of the agents: skills that came with them, and those that they wrote themselves. At most 500 of each.',
       schema: { response: skillsSchema },
       handler: async () => {
         const skills = (await lifecycle.skills()).map(skill => ({ ...skill }))
@@ -39,8 +39,8 @@ export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
       method: 'GET',
       url: '/api/agents/:name/wiring',
       tag,
-      summary: 'How one run of an agent is pointed at this gateway',
-      description: 'The files are to be written below the folder before the program is started.',
+      summary: 'Files and environment that point one run of an agent at this gateway',
+      description: 'Write the files below the folder before you start the program.',
       schema: { params: nameParamsSchema, querystring: wiringQuerySchema, response: wiringSchema },
       handler: async ({ params: { name }, query: { gateway, folder }, signal }) => {
         const { program, args, env, files, prepare } = await agents.wiring(name, { gateway: bare(gateway), folder }, signal)
@@ -52,7 +52,7 @@ export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
       method: 'GET',
       url: '/api/agents/:name/settings',
       tag,
-      summary: 'What an agent\'s own configuration has to say to use this gateway',
+      summary: 'Entries in an agent\'s own configuration that point it at this gateway',
       schema: { params: nameParamsSchema, querystring: settingsQuerySchema, response: settingsSchema },
       handler: async ({ params: { name }, query: { gateway }, signal }) => {
         const { settings, hints } = await agents.settings(name, bare(gateway), signal)

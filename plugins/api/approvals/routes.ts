@@ -12,7 +12,7 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
       method: 'GET',
       url: '/api/agent/approvals',
       tag,
-      summary: 'Calls of gated tools that wait for an operator, and what became of earlier ones',
+      summary: 'Pending calls of gated tools, and the outcomes of earlier ones',
       schema: { querystring: listQuerySchema, response: listSchema },
       handler: ({ query: { state, ...query } }) => inbox.list({ ...query, state: state === 'all' ? undefined : state })
     }),
@@ -20,8 +20,8 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
       method: 'GET',
       url: '/api/agent/approvals/events',
       tag,
-      summary: 'Approvals as they come and are decided',
-      description: 'Frames are `{kind, entry}`: first a `snapshot` for each that is pending, then `enqueued`, `repeated`, `approved`, `denied`, `expired`, `executed`, `failed`. A reader that fell behind gets snapshots again.',
+      summary: 'Stream of approvals as they arrive and are decided',
+      description: 'Frames are `{kind, entry}`: first a `snapshot` of each pending one, then `enqueued`, `repeated`, `approved`, `denied`, `expired`, `executed`, `failed`. A reader that fell behind gets snapshots again.',
       produces: 'text/event-stream',
       handler: () => sse(signal => frames(inbox.follow(signal)))
     }),
@@ -33,7 +33,7 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
       tool: {
         name: 'approval_status',
         title: 'Approval status',
-        description: 'Tells whether a call that waits for an operator was approved, and what it answered. Call it with the approval_id of a tool that answered pending_approval; only the operator can approve.',
+        description: 'Reports whether a pending call was approved, and its result. Call it with the approval_id of a tool that answered pending_approval; only the operator can approve.',
         rename: { id: 'approval_id' },
         readOnly: true
       },
@@ -45,7 +45,7 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
       url: '/api/agent/approvals/:id/approve',
       tag,
       summary: 'Approve a call and run it',
-      description: 'Answers when the call has ended, `executed` or `failed`; it goes on when the client leaves. It runs once, whatever happens.',
+      description: 'Answers when the call has ended, `executed` or `failed`; it continues if the client leaves. It runs at most once.',
       schema: { params: paramsSchema, response: answerSchema },
       handler: async call => ({ approval: await approve(services, call.params.id, call) })
     }),

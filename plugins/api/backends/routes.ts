@@ -18,7 +18,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/backends',
-      summary: 'Hardware that engines run on, and what runs there',
+      summary: 'Hardware for engines, and the slots that run on it',
       schema: { response: z.array(backendSchema) },
       handler: () => Promise.all(overlay.backends().map(host => backendView(api, host)))
     }),
@@ -37,7 +37,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/backends/npu/load',
-      summary: 'Load a chat model on the NPU; makes a slot when there is none',
+      summary: 'Load a chat model on the NPU; creates a slot if there is none',
       schema: { body: loadBodySchema, response: loadedSchema },
       example: { model_id: 'qwen3:0.6b' },
       handler: call => {

@@ -9,10 +9,10 @@ export const backendSchema = z.strictObject({
   multiplex: z.boolean(),
   hardware: z.string().meta({ description: 'Name of the device as it was probed' }),
   driver: z.string(),
-  state: z.enum(['ready', 'offline']).meta({ description: 'offline: the plugin of its engine is away' }),
+  state: z.enum(['ready', 'offline']).meta({ description: 'offline: the plugin of its engine is not active' }),
   memUsedMb: z.int().nullable().meta({ description: 'MiB; null if unknown' }),
   memTotalMb: z.int().nullable(),
-  totalReqPerSec: z.number().meta({ description: 'Of the slots there, on average since each was loaded' }),
+  totalReqPerSec: z.number().meta({ description: 'Of its slots, on average since each was loaded' }),
   loaded: z.array(z.strictObject({
     slot: z.string().nullable().meta({ description: 'Group of the capability that the slot serves; null for a slot of its own' }),
     child: z.string().nullable(),

@@ -38,7 +38,7 @@ export function boardRoutes (api: BoardApi): AnyRoute[] {
       method: 'PATCH',
       url: '/api/board/boards/:slug',
       tag,
-      summary: 'Change the words of a board',
+      summary: 'Change the name and description of a board',
       schema: { params: boardParamsSchema, body: boardPatchSchema, response: boardSchema },
       bodyError,
       example: { desc: 'Everything that grows' },
@@ -59,7 +59,7 @@ export function boardRoutes (api: BoardApi): AnyRoute[] {
       method: 'POST',
       url: '/api/board/boards/:slug/switch',
       tag,
-      summary: 'Make a board the current one: calls that name none mean it',
+      summary: 'Make a board the current one, which calls without a board use',
       schema: { params: boardParamsSchema, response: switchedSchema },
       handler: call => audited(api, call, 'board.switch', call.params.slug, board => {
         board.switchBoard(call.params.slug)
@@ -70,7 +70,7 @@ export function boardRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/stats',
       tag,
-      summary: 'How many tasks a board has, by lane',
+      summary: 'Number of tasks of a board by lane',
       schema: { querystring: boardQuerySchema, response: statsSchema },
       handler: async ({ query }) => {
         const board = await service.open()
@@ -81,7 +81,7 @@ export function boardRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/diagnostics',
       tag,
-      summary: 'How the board is',
+      summary: 'State of the board',
       schema: { response: diagnosticsSchema },
       handler: async () => {
         const board = await service.open()

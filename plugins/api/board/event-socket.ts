@@ -11,7 +11,7 @@ export function eventSocket ({ board: service }: BoardApi): AnyRoute {
     url: '/api/board/events',
     tag: 'Board',
     summary: 'Follow the events of a board',
-    description: 'Frames are `{events: [{id, kind, task_id, board, at, json}], cursor}`, at most 200 events each, and one without events at the beginning. The `cursor` of the last frame as `since` of the next socket goes on behind it, also after a restart of the gateway. `gap: true` says that events since then are not kept any more: read the board anew. A board that is deleted closes the socket with 1011 and `board.not_found`.',
+    description: 'Frames are `{events: [{id, kind, task_id, board, at, json}], cursor}`, at most 200 events each, and one without events at the beginning. Pass the `cursor` of the last frame as `since` to resume after it, even across a restart of the gateway. `gap: true` means that events since then are no longer kept: reload the board. A board that is deleted closes the socket with 1011 and `board.not_found`.',
     schema: { querystring: eventsQuerySchema },
     handler: async ({ query }) => {
       const board = await service.open()

@@ -18,7 +18,7 @@ export default definePlugin({
     ctx.services.tools.addServer({
       id: 'board',
       title: 'svc board',
-      description: 'What the task board can do besides the tools of svc admin',
+      description: 'Further tools of the task board, besides those of svc admin',
       exposure: { direct: true, all: false, chats: true }
     })
   }

@@ -15,8 +15,8 @@ export function planRoutes (api: BoardApi): AnyRoute[] {
       method: 'POST',
       url: '/api/board/tasks/:id/specify',
       tag,
-      summary: 'Have a model write out what is to be done',
-      description: `Title and body are written anew, and a task in \`triage\` goes to \`todo\`. ${rules}`,
+      summary: 'Let a model write a detailed description of a task',
+      description: `Title and body are rewritten, and a task in \`triage\` goes to \`todo\`. ${rules}`,
       schema,
       tool: moreTools.specify,
       handler: call => audited(api, call, 'task.specify', call.params.id, async board =>
@@ -26,8 +26,8 @@ export function planRoutes (api: BoardApi): AnyRoute[] {
       method: 'POST',
       url: '/api/board/tasks/:id/decompose',
       tag,
-      summary: 'Have a model split a task into parts that it waits for',
-      description: `Parts that wait for nothing are \`ready\`, unless \`auto_promote_children\` is off. ${rules}`,
+      summary: 'Let a model split a task into parts that it depends on',
+      description: `Parts without dependencies are \`ready\`, unless \`auto_promote_children\` is off. ${rules}`,
       schema,
       tool: moreTools.decompose,
       handler: call => audited(api, call, 'task.decompose', call.params.id, async board =>
@@ -37,8 +37,8 @@ export function planRoutes (api: BoardApi): AnyRoute[] {
       method: 'POST',
       url: '/api/board/tasks/:id/undo',
       tag,
-      summary: 'Take the last specify or decompose of a task back',
-      description: 'Its words and its lane are what they were, and its parts are deleted. Refused when one of them was changed since.',
+      summary: 'Undo the last specify or decompose of a task',
+      description: 'Restores its text and lane, and deletes its parts. Refused if one of them has changed since.',
       schema,
       handler: call => audited(api, call, 'task.undo', call.params.id, board =>
         tagged(call, board.plans.undo(board.slugOf(call.query.board), call.params.id, call.actor)))

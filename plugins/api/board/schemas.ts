@@ -4,7 +4,7 @@ import { boardEventKinds, runStates, taskStatuses } from '../../services/board/r
 const epoch = z.number().meta({ description: 'Epoch seconds' })
 const status = z.enum(taskStatuses)
 const name = z.string().min(1).max(64).regex(/^[\p{L}\p{N}][\p{L}\p{N}._:/-]*$/u)
-const slug = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,47}$/).meta({ description: 'Name of a board in addresses', examples: ['default'] })
+const slug = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,47}$/).meta({ description: 'Name of a board in URLs', examples: ['default'] })
 export const taskId = z.string().regex(/^t_[0-9a-f]{8}$/)
 
 export const runSchema = z.strictObject({
@@ -38,7 +38,7 @@ export const taskSchema = z.strictObject({
   events: z.array(z.strictObject({ kind: z.enum(boardEventKinds), at: epoch, json: z.unknown() })).meta({ description: 'The last 50, oldest first' }),
   runs: z.array(runSchema),
   comment_count: z.int(),
-  dep_count: z.string().nullable().meta({ description: '"done/total" of what it depends on' })
+  dep_count: z.string().nullable().meta({ description: '"done/total" of its dependencies' })
 }).meta({ title: 'BoardTask' })
 
 const patchable = {
@@ -62,8 +62,8 @@ export const commentSchema = z.strictObject({ author: name.optional().meta({ des
 export const reassignSchema = z.strictObject({ profile: patchable.profile, assignee: patchable.assignee }).partial()
 /** In an address, where the page of the API shows an example of each part. */
 export const linkQuerySchema = z.strictObject({
-  parent_id: taskId.meta({ description: 'Id of the task that has to be done first', examples: ['t_0123abcd'] }),
-  child_id: taskId.meta({ description: 'Id of the one that waits', examples: ['t_4567cdef'] })
+  parent_id: taskId.meta({ description: 'Id of the task that must be done first', examples: ['t_0123abcd'] }),
+  child_id: taskId.meta({ description: 'Id of the task that depends on it', examples: ['t_4567cdef'] })
 })
 export const linkSchema = z.strictObject({ parent_id: taskId, child_id: taskId })
 
@@ -96,12 +96,12 @@ export const switchedSchema = z.strictObject({ ok: z.literal(true), slug: z.stri
 export const statsSchema = z.strictObject({ total: z.int(), by_status: z.record(z.string(), z.int()) })
 export const diagnosticsSchema = z.strictObject({
   ok: z.boolean(),
-  store: z.string().meta({ description: 'Where the tasks are kept' }),
+  store: z.string().meta({ description: 'Path of the database of the tasks' }),
   boards: z.int(),
   cards: z.int().meta({ description: 'Tasks of all boards' }),
   blocked: z.int()
 })
 
 export const eventsQuerySchema = boardQuerySchema.extend({
-  since: z.coerce.number().int().min(0).optional().meta({ description: '`cursor` of the last frame; without it only new events come' })
+  since: z.coerce.number().int().min(0).optional().meta({ description: '`cursor` of the last frame; without it only new events are sent' })
 })

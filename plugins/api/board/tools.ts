@@ -26,7 +26,7 @@ export const boardTools = {
   add: {
     name: 'board_add',
     title: 'Add a task',
-    description: 'Adds a task to the board, in triage by default. Call it for work to be done later.',
+    description: 'Adds a task to the board, in triage by default. Call it for work to do later.',
     show: ['title', 'body', 'status', 'assignee', 'priority', 'parents'],
     destructive: false
   },
@@ -41,7 +41,7 @@ export const boardTools = {
   comment: {
     name: 'board_comment',
     title: 'Comment on a task',
-    description: 'Comments on a task. Call it to say how far you are.',
+    description: 'Comments on a task. Call it to report your progress.',
     rename: { id: 'task_id' },
     show: ['task_id', 'body'],
     destructive: false
@@ -49,7 +49,7 @@ export const boardTools = {
   link: {
     name: 'board_link',
     title: 'Link two tasks',
-    description: 'Makes a task wait until another is done. Call it when the child needs what the parent makes.',
+    description: 'Makes a task wait until another is done. Call it when the child needs the result of the parent.',
     show: ['parent_id', 'child_id'],
     destructive: false,
     idempotent: true
@@ -60,11 +60,11 @@ const server = 'board'
 
 /** Tools of a server of their own: the list of the gateway's other tools has no room for them. */
 export const moreTools = {
-  unlink: { server, name: 'remove_dependency', description: 'Takes a dependency between two tasks away.', show: ['parent_id', 'child_id'] },
+  unlink: { server, name: 'remove_dependency', description: 'Removes a dependency between two tasks.', show: ['parent_id', 'child_id'] },
   specify: {
     server,
     name: 'specify_task',
-    description: 'Has a model write out what is to be done in a task. Call it for a task that is too short to be worked at.',
+    description: 'Has a model write a detailed description of a task. Call it for a task that is too short to work on.',
     rename: { id: 'task_id' },
     show: ['task_id'],
     destructive: false
@@ -72,16 +72,16 @@ export const moreTools = {
   decompose: {
     server,
     name: 'decompose_task',
-    description: 'Has a model split a task into parts that it waits for. Call it for a task that is too large for one agent.',
+    description: 'Has a model split a task into parts that it depends on. Call it for a task that is too large for one agent.',
     rename: { id: 'task_id' },
     show: ['task_id'],
     destructive: false
   },
   dispatch: { server, name: 'nudge_dispatcher', description: 'Hands ready tasks to agents now.', destructive: false },
   agents: { server, name: 'list_agents', description: 'Lists the agents that can be given tasks.', readOnly: true, show: [], short: (agents: unknown) => ({ agents }) },
-  assignees: { server, name: 'get_assignees', description: 'Lists who has tasks, or can be given some.', readOnly: true, show: [], short: (assignees: unknown) => ({ assignees }) },
-  orchestration: { server, name: 'get_orchestration', description: 'Tells what happens to tasks by itself.', readOnly: true },
-  orchestrate: { server, name: 'update_orchestration', description: 'Changes what happens to tasks by itself; an operator has to approve it.', gated: true }
+  assignees: { server, name: 'get_assignees', description: 'Lists the agents and people that have tasks or can get some.', readOnly: true, show: [], short: (assignees: unknown) => ({ assignees }) },
+  orchestration: { server, name: 'get_orchestration', description: 'Shows the automation settings for tasks.', readOnly: true },
+  orchestrate: { server, name: 'update_orchestration', description: 'Changes the automation settings for tasks; an operator has to approve it.', gated: true }
 } satisfies Readonly<Record<string, RouteTool>>
 
 function rowOf ({ id, title, status, assignee, priority, dep_count: deps }: TaskRow): TaskRow {

@@ -19,7 +19,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       url: '/api/board/dispatch',
       tag,
       summary: 'Hand ready tasks to agents now',
-      description: 'It happens by itself, too: whenever something changes, and every `tick_interval` seconds.',
+      description: 'This also happens automatically: on every change, and every `tick_interval` seconds.',
       schema: { querystring: dispatchQuerySchema, response: dispatchedSchema },
       tool: moreTools.dispatch,
       handler: call => audited(api, call, 'work.dispatch', 'all', ({ work }) => ({ dispatched: work.dispatch(call.query.max ?? Infinity) }))
@@ -28,7 +28,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'POST',
       url: '/api/board/tasks/:id/reclaim',
       tag,
-      summary: 'Take a task back from its agent, which is ended; the task is ready again',
+      summary: 'Stop the agent of a task and make the task ready again',
       schema: { params: taskParamsSchema, querystring: boardQuerySchema, response: taskSchema },
       handler: call => audited(api, call, 'task.reclaim', call.params.id, async board =>
         tagged(call, await board.work.reclaim(board.slugOf(call.query.board), call.params.id)))
@@ -37,7 +37,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/tasks/:id/log',
       tag,
-      summary: 'What the last agent of a task wrote',
+      summary: 'Output of the last agent of a task',
       produces: 'text/plain',
       schema: { params: taskParamsSchema, querystring: logQuerySchema },
       handler: async call => {
@@ -63,7 +63,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/workers/active',
       tag,
-      summary: 'Tasks that agents work at',
+      summary: 'Tasks that agents are working on',
       schema: { response: workersSchema },
       handler: async () => (await service.open()).work.active().map(worker => ({ ...worker, status: 'running' as const }))
     }),
@@ -71,7 +71,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/profiles',
       tag,
-      summary: 'Agents that can be given tasks, with how many each has',
+      summary: 'Agents that can be given tasks, with the number that each has',
       schema: { querystring: boardQuerySchema, response: agentsSchema },
       tool: moreTools.agents,
       handler: async ({ query }) => {
@@ -83,7 +83,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'PATCH',
       url: '/api/board/profiles/:name',
       tag,
-      summary: 'Change what an agent is called on the board',
+      summary: 'Change the name of an agent on the board',
       schema: { params: agentParamsSchema, querystring: boardQuerySchema, body: labelSchema, response: agentSchema },
       bodyError: boardError.kind('board.invalid_body'),
       example: { label: 'The painter' },
@@ -98,7 +98,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/assignees',
       tag,
-      summary: 'Who has tasks, or can be given some',
+      summary: 'Agents and people that have tasks or can get some',
       schema: { querystring: boardQuerySchema, response: assigneesSchema },
       tool: moreTools.assignees,
       handler: async ({ query }) => {
@@ -111,7 +111,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/config',
       tag,
-      summary: 'How tasks are handed to agents: `[plugins.config.board]`',
+      summary: 'How tasks are assigned to agents: `[plugins.config.board]`',
       schema: { response: configSchema },
       handler: async () => ({ ...(await service.open()).work.settings })
     }),
@@ -119,7 +119,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/orchestration',
       tag,
-      summary: 'What happens to tasks by itself',
+      summary: 'Automation settings for tasks',
       schema: { response: orchestrationSchema },
       tool: moreTools.orchestration,
       handler: async () => {
@@ -131,7 +131,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'PUT',
       url: '/api/board/orchestration',
       tag,
-      summary: 'Change what happens to tasks by itself',
+      summary: 'Change the automation settings for tasks',
       schema: { body: orchestrationPatchSchema, response: orchestrationSchema },
       bodyError: boardError.kind('board.invalid_body'),
       example: { default_assignee: 'hermes' },

@@ -4,11 +4,11 @@ import { boardQuerySchema, runSchema, taskId } from './schemas.js'
 const seconds = z.number().meta({ description: 'Seconds' })
 
 export const dispatchQuerySchema = z.strictObject({
-  max: z.coerce.number().int().min(1).max(1000).optional().meta({ description: 'At most so many; default is as many as may run' })
+  max: z.coerce.number().int().min(1).max(1000).optional().meta({ description: 'Maximum number; default is as many as may run' })
 })
 export const dispatchedSchema = z.strictObject({ dispatched: z.int() })
 export const logQuerySchema = boardQuerySchema.extend({
-  tail: z.coerce.number().int().min(1).max(100_000).optional().meta({ description: 'The last lines; default is all that is kept, 256 KiB' })
+  tail: z.coerce.number().int().min(1).max(100_000).optional().meta({ description: 'Number of last lines; default is everything kept, 256 KiB' })
 })
 export const runParamsSchema = z.strictObject({
   id: z.string().min(1).max(64).meta({ description: 'Id of the run', pattern: '^r_[0-9a-f]{16}$', examples: ['r_0123456789abcdef'] })
@@ -23,7 +23,7 @@ export const agentParamsSchema = z.strictObject({
   name: z.string().min(1).max(64).meta({ description: 'Id of the agent', pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', examples: ['pi'] })
 })
 export const labelSchema = z.strictObject({
-  label: z.string().trim().min(1).max(100).nullable().meta({ description: 'What it is called on the board; null is its own name' })
+  label: z.string().trim().min(1).max(100).nullable().meta({ description: 'Its name on the board; null is its own name' })
 })
 export const assigneesSchema = z.array(z.string())
 export const configSchema = z.strictObject({
@@ -32,7 +32,7 @@ export const configSchema = z.strictObject({
 
 const agent = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/).nullable()
 const orchestration = {
-  default_assignee: agent.meta({ description: 'Agent that gets ready tasks without one; null leaves them' }),
+  default_assignee: agent.meta({ description: 'Agent for ready tasks without an assignee; null leaves them unassigned' }),
   auto_promote_children: z.boolean().meta({ description: 'Tasks in `todo` become ready when all that they depend on is done' }),
   auto_decompose: z.boolean().meta({ description: 'Tasks that enter `triage` from now on are decomposed, each once' }),
   orchestrator_profile: z.string().min(1).max(256).nullable().meta({ description: 'Model that specifies and decomposes tasks; null means `svc/agent`' })

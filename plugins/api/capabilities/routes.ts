@@ -37,7 +37,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/capabilities',
-      summary: 'What serves embeddings, reranking, speech and images, and what could',
+      summary: 'Current and possible choices for embeddings, reranking, speech and images',
       schema: { response: capabilitiesSchema },
       tool: capabilityTools.list,
       handler: async () => {
@@ -53,7 +53,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/capabilities/migrate',
-      summary: 'Replace selections that are no longer possible by ones that are',
+      summary: 'Replace selections that are no longer valid with valid ones',
       schema: { body: migrateBodySchema, response: migrationSchema },
       example: { dry_run: true },
       handler: async call => {
@@ -71,7 +71,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       method: 'POST',
       url: '/api/capabilities/:slot/:child',
       summary: 'Choose what serves a capability, and apply it',
-      description: 'Waits until the engine follows. A selection is kept also when its engine does not (503).',
+      description: 'Waits until the engine has applied it. The selection is kept even if the engine fails (503).',
       schema: { params: placeParamsSchema, body: selectBodySchema, response: selectedSchema },
       example: { enabled: false },
       tool: capabilityTools.set,

@@ -19,7 +19,7 @@ export const hostBackendSchema = z.strictObject({
 const catalogRowSchema = z.strictObject({
   id: z.string(),
   capabilities: z.array(z.enum(modelCapabilities)),
-  size_gb: z.number().nullable().meta({ description: 'In 10^9 bytes; null when it is not known' }),
+  size_gb: z.number().nullable().meta({ description: 'In 10^9 bytes; null if unknown' }),
   backends: z.array(z.strictObject({
     id: deviceSchema,
     provider: z.string(),
@@ -38,7 +38,7 @@ const selectionShape = {
   provider: z.string().nullable(),
   model: z.string().nullable(),
   enabled: z.boolean(),
-  slot: z.string().meta({ description: 'Slot that serves it, or would' }),
+  slot: z.string().meta({ description: 'Slot that serves it, or would serve it' }),
   status: slotStateSchema
 }
 export const selectionViewSchema = z.strictObject({

@@ -7,7 +7,7 @@ export const capabilityTools = {
   list: {
     name: 'capability_list',
     title: 'What serves what',
-    description: 'Tells which model and device serve embeddings, reranking, speech and images. Call it to see whether such a task can be done here.',
+    description: 'Shows which model and device serve embeddings, reranking, speech and images. Call it to see whether such a task is possible here.',
     readOnly: true,
     short: ({ selections, backends }: Capabilities) => ({ selections, backends })
   },

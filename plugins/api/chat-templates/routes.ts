@@ -34,7 +34,7 @@ export function templateRoutes (api: TemplateApi): AnyRoute[] {
       method: 'POST',
       url: '/api/chat-templates',
       summary: 'Add or replace a chat template',
-      description: 'Written also when the check finds fault; `error` tells. Slots take it at their next start.',
+      description: 'Written even if the check finds a problem; see `error`. Slots use it from their next start.',
       schema: { body: putBodySchema, response: templateEntrySchema },
       example: { id: 'short', content: '{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}' },
       handler: async call => {
@@ -54,7 +54,7 @@ export function templateRoutes (api: TemplateApi): AnyRoute[] {
     defineRoute({
       method: 'DELETE',
       url: '/api/chat-templates/:id',
-      summary: 'Delete a chat template; a bundled one goes back to what it was',
+      summary: 'Delete a chat template; a bundled one is reset',
       schema: { params: idParamsSchema },
       handler: async call => {
         const { id } = call.params

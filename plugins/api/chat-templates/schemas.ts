@@ -8,7 +8,7 @@ const lintShape = {
   valid: z.boolean(),
   error: z.string().nullable().meta({ description: 'What is wrong, or null' }),
   line: z.int().nullable().meta({ description: 'Line of the tag at fault, from 1; null if unknown' }),
-  warnings: z.array(z.string()).meta({ description: 'What it cannot do that others can, such as tools' })
+  warnings: z.array(z.string()).meta({ description: 'Features that it does not support, such as tools' })
 }
 
 export const templateEntrySchema = z.strictObject({

@@ -27,7 +27,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
       method: 'GET',
       url: '/api/comfyui/status',
       tag: 'Image engine',
-      summary: 'The image engine and the GPU that it shares',
+      summary: 'State of the image engine and the GPU that it shares',
       schema: { response: statusSchema },
       handler: ({ signal }) => comfyStatus(api, signal)
     }),
@@ -36,7 +36,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
       url: '/api/comfyui/switchover',
       tag: 'Image engine',
       summary: 'Give the GPU to the image engine, or back to language models',
-      description: 'Answers 202 when it has begun, 200 when the GPU is in that mode already.',
+      description: 'Answers 202 when the switch has started, 200 if the GPU is already in that mode.',
       schema: { body: switchoverBodySchema, response: switchoverSchema },
       example: { mode: 'generation' },
       answers: [{ status: 202, description: 'Begun' }],
@@ -51,7 +51,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
       method: 'POST',
       url: '/api/comfyui/pin',
       tag: 'Image engine',
-      summary: 'Keep image mode until it is unpinned, or let it end by itself again',
+      summary: 'Pin image mode, or unpin it so that it ends automatically',
       schema: { body: pinBodySchema, response: pinBodySchema },
       example: { pinned: true },
       bodyError: comfyuiError.kind('comfyui.invalid_pin'),
@@ -102,8 +102,8 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       method: 'POST',
       url: '/api/comfyui/workflows/:name/launch',
       tag: 'Image engine',
-      summary: 'Queue a workflow as its file is',
-      description: 'Takes the GPU for the image engine first. Its images stay with the engine; events `image.*` tell how it goes.',
+      summary: 'Queue a workflow from its file',
+      description: 'Takes the GPU for the image engine first. Its images stay in the engine; events `image.*` report the progress.',
       schema: { params: workflowParamsSchema, response: launchedSchema },
       status: 202,
       handler: call => orders.give<Launched>(call, 'launch', call.params.name, async ({ answer, signal, note }) => {
@@ -121,7 +121,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       method: 'POST',
       url: '/api/comfyui/render/cancel',
       tag: 'Image engine',
-      summary: 'Cancel every image: those that wait for the engine, its queue, and the one it works on',
+      summary: 'Cancel all images: waiting requests, the queue of the engine, and the running job',
       schema: { response: cancelledSchema },
       status: 202,
       handler: call => activity.audited({
@@ -142,8 +142,8 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       method: 'POST',
       url: '/api/comfyui/restart',
       tag: 'Image engine',
-      summary: 'Stop the image engine and start it anew',
-      description: 'Images that are being made may end first, as long as `[slots] drain_timeout_s` allows.',
+      summary: 'Restart the image engine',
+      description: 'Running images may finish first, within `[slots] drain_timeout_s`.',
       schema: { response: restartedSchema },
       status: 202,
       handler: call => {
@@ -171,7 +171,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       method: 'GET',
       url: '/api/comfyui/preview',
       tag: 'Image engine',
-      summary: 'The newest image that the engine saved',
+      summary: 'Latest image that the engine saved',
       produces: 'image/png',
       handler: async ({ reply, requestId, signal }) => {
         const slot = imageSlot(api)

@@ -22,7 +22,7 @@ export type Memory = z.output<typeof memorySchema>
 
 export const statusSchema = z.strictObject({
   mode: z.enum(comfyModes).meta({ description: 'Which side has the GPU, or is getting it' }),
-  slot: z.string().nullable().meta({ description: 'The image slot that all of this is about; null without one' }),
+  slot: z.string().nullable().meta({ description: 'The image slot that this describes; null if there is none' }),
   reachable: z.boolean(),
   engine: z.enum(['generating', 'running', 'starting', 'stopped']),
   container: z.strictObject({ name: z.string().nullable(), state: z.enum(['running', 'exited', 'absent']) }),
@@ -35,7 +35,7 @@ export const statusSchema = z.strictObject({
   it_s: gauge.meta({ description: 'Steps a second of the image that is being made' }),
   eta: gauge.meta({ description: 'Seconds until its last step' }),
   step: z.strictObject({ value: count, max: count }).nullable(),
-  inference: z.strictObject({}).meta({ description: 'Agents that work with language models here, each with whether its model is up; this release brings none' }),
+  inference: z.strictObject({}).meta({ description: 'Agents that use language models here, each with the state of its model; empty in this release' }),
   inventory: z.strictObject({
     checkpoints: count, diffusion: count, loras: count, vae: count, controlnet: count, upscale: count, text_encoders: count
   }),
@@ -55,7 +55,7 @@ export type ComfyStatus = z.output<typeof statusSchema>
 
 export const switchoverBodySchema = z.strictObject({
   mode: z.enum(comfyModes),
-  force: z.boolean().optional().meta({ description: 'Also when image mode is pinned, or jobs run or wait; turns a switch under way round' }),
+  force: z.boolean().optional().meta({ description: 'Even if image mode is pinned or there are jobs; reverses a switch under way' }),
   pin: z.boolean().optional().meta({ description: 'Image mode stays until it is unpinned' })
 })
 export type SwitchoverBody = z.output<typeof switchoverBodySchema>
@@ -65,7 +65,7 @@ export type SwitchoverAnswer = z.output<typeof switchoverSchema>
 export const pinBodySchema = z.strictObject({ pinned: z.boolean() })
 
 export const fetchBodySchema = z.union([
-  z.strictObject({ auto: z.literal(true).meta({ description: 'What suits the GPU of this host' }) }),
+  z.strictObject({ auto: z.literal(true).meta({ description: 'Choose what fits the GPU of this host' }) }),
   z.strictObject({
     selections: z.array(z.strictObject({ capability: z.enum(modelCapabilities), family: z.string().min(1) })).min(1).max(20)
   })
@@ -77,7 +77,7 @@ export const workflowsSchema = z.strictObject({ workflows: z.array(z.strictObjec
 export const workflowParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Workflow of GET /api/comfyui/workflows', pattern: '^[A-Za-z0-9._-]{1,200}$', examples: ['portrait'] }) })
 export const launchedSchema = z.strictObject({
   status: z.literal('queued'),
-  prompt_id: z.string().nullable().meta({ description: 'The engine\'s own id; null when the engine has to come up first, or works on something' })
+  prompt_id: z.string().nullable().meta({ description: 'Id of the job in the engine; null if the engine must start first or is busy' })
 })
 export type Launched = z.output<typeof launchedSchema>
 

@@ -33,5 +33,5 @@ export type JournalEntry = z.output<typeof entrySchema>
 
 export const listSchema = z.strictObject({
   entries: z.array(entrySchema).meta({ description: 'Ascending' }),
-  next_since: z.int().meta({ description: 'Ask with this `since` for what comes after' })
+  next_since: z.int().meta({ description: 'Pass as `since` to get later rows' })
 })

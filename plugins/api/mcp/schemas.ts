@@ -141,7 +141,7 @@ export const configBodySchema = z.strictObject({
 
 const names = z.array(z.string().min(1).max(128)).max(512).optional()
 export const toolsBodySchema = z.strictObject({
-  allow: names.meta({ description: 'Only these, when not empty' }),
+  allow: names.meta({ description: 'If not empty, only these' }),
   gated: names.meta({ description: 'Their calls wait for an approval' }),
   blocked: names
 })
@@ -149,7 +149,7 @@ export const toolsBodySchema = z.strictObject({
 export const exposureBodySchema = z.strictObject({
   direct: z.boolean().optional().meta({ description: 'To clients at /mcp/{id}' }),
   all: z.boolean().optional().meta({ description: 'To clients of /mcp/all' }),
-  chats: z.boolean().optional().meta({ description: 'To chats that name it in `omni`' })
+  chats: z.boolean().optional().meta({ description: 'Offer its tools to chats that name it in `omni`' })
 })
 
 export const testedSchema = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { channels, installationKinds, updateKinds, updatePhases, updateStates } from '../../services/updates/ref.js'
 
-const channelField = z.enum(channels).meta({ description: 'Releases that updates come from' })
+const channelField = z.enum(channels).meta({ description: 'Release channel of updates' })
 
 export const stateSchema = z.strictObject({
   svc: z.strictObject({

@@ -78,9 +78,9 @@ t.test('a draft that makes something wrong, in its own file or in another, stays
   })
   const clash = await spawnSvc(['config', 'edit', 'slots/two', '--home', home], env(home, 'sed -i s/8086/8085/ "$0"')).finished
   t.match(clash, { code: 1, stderr: /^slots\/two\.toml is not valid:\n {2}slots\/one\.toml: port: .*\n {2}port: port 8085 belongs to slot 'one'.*\[slot\.port_conflict\]\n/ })
-  t.match(clash.stderr, /slots\/two\.toml is as it was/)
+  t.match(clash.stderr, /slots\/two\.toml is unchanged/)
   t.equal(read(home, 'slots/two.toml'), `${CPU}port = 8086\n`)
-  const draft = /What you wrote is in (\S+)/.exec(clash.stderr)![1]!
+  const draft = /Your edit is in (\S+)/.exec(clash.stderr)![1]!
   t.equal(readFileSync(draft, 'utf8'), `${CPU}port = 8085\n`)
   const orphan = await edit(home, 'profiles', ': > "$0"')
   t.match(orphan, { code: 1, stderr: /profiles\.toml is not valid:\n {2}slots\/one\.toml: profile: no profile is named 'mine'/ })
@@ -113,6 +113,6 @@ t.test('a gateway that does not take it', async t => {
   const { code, stdout, stderr } = await edit(gateway.home, 'slots/agent', 'echo "workers = 2" >> "$0"')
   t.equal(code, 1)
   t.match(stdout, 'is saved.')
-  t.match(stderr, /the gateway at http:\S+ did not take it\n.*svc config reload --url/)
+  t.match(stderr, /the gateway at http:\S+ did not accept it\n.*svc config reload --url/)
   t.match(read(gateway.home, 'slots/agent.toml'), 'workers = 2')
 })

@@ -204,5 +204,5 @@ t.test('a broken svc.toml: the other files are judged by themselves', async t =>
   const { code, stdout, stderr } = await run(['config', 'validate', '--json', '--home', home])
   t.equal(code, 1)
   t.match(JSON.parse(stdout), { ok: false, complete: false, files: [{ file: 'svc.toml', status: 'broken', problems: [{ code: 'config.parse_error' }] }] })
-  t.match(stderr, 'What stands between the files is looked at once svc.toml is valid.')
+  t.match(stderr, 'References between files are checked once svc.toml is valid.')
 })

@@ -52,7 +52,7 @@ t.test('validate tells all that is wrong in all files, one line for each', async
   const good = home(t, { 'svc.toml': SVC, 'slots/agent.toml': 'device = "cpu"\n' })
   const fine = await run(['config', 'validate', '--home', good])
   t.equal(fine.code, 0, fine.stderr)
-  t.match(fine.stdout, /^! svc\.toml\n {4}warning: plugins\.config\.cloud: no plugin has this name.*\[plugin\.not_found\]\n- providers\.toml: not there\n- upstreams\.toml: not there\n/)
+  t.match(fine.stdout, /^! svc\.toml\n {4}warning: plugins\.config\.cloud: no plugin has this name.*\[plugin\.not_found\]\n- providers\.toml: absent\n- upstreams\.toml: absent\n/)
   t.match(fine.stdout, '✓ slots/agent.toml')
   const bad = home(t, {
     'svc.toml': '[slots]\nport_range_end = 70000\nidle_timeout = 3\n',
@@ -120,7 +120,7 @@ t.test('edit keeps a copy that is not valid, and the file as it was', async t =>
   const { code, stderr } = await run(['config', 'edit', '--home', folder], { env })
   t.equal(code, 1)
   t.match(stderr, /svc\.toml is not valid:\n {2}serve is not a known key; did you mean server\? \(line 1\)\n/)
-  const copy = /What you wrote is in (\S+)/.exec(stderr)![1]!
+  const copy = /Your edit is in (\S+)/.exec(stderr)![1]!
   t.equal(readFileSync(copy, 'utf8'), '[serve]\n')
   t.equal(statSync(copy).mode & 0o777, 0o600, 'it may hold secrets')
   t.equal(readFileSync(join(folder, 'etc/svc/svc.toml'), 'utf8'), SVC)
@@ -142,15 +142,15 @@ t.test('edit loses nothing to a file that changed meanwhile, a lock, or an edito
   const file = join(folder, 'etc/svc/svc.toml')
   const edit = (script: string) => run(['config', 'edit', '--home', folder], { env: { TMPDIR: join(folder, 'tmp'), EDITOR: script } })
   const other = await edit(editor(`echo "[server]" > "$0"; echo "# theirs" > "${file}"`))
-  t.match(other, { code: 1, stderr: /What you wrote is in [^]*was changed meanwhile/ })
+  t.match(other, { code: 1, stderr: /Your edit is in [^]*was changed in the meantime/ })
   t.equal(readFileSync(file, 'utf8'), '# theirs\n')
   t.match(await edit('no-such-editor'), { code: 1, stderr: /the editor failed \(no-such-editor: exit code 127\)/ })
   const kept = await edit(editor('echo "[server]" > "$0"; exit 3'))
-  t.match(kept, { code: 1, stderr: /What you wrote is in [^]*exit code 3/ })
+  t.match(kept, { code: 1, stderr: /Your edit is in [^]*exit code 3/ })
   const lock = await acquireLock(join(folder, 'etc/svc/.config.lock'), { text: 'a gateway' })
   t.teardown(() => lock.release())
   const locked = await edit(editor('echo "[server]" > "$0"'))
-  t.match(locked, { code: 1, stderr: /What you wrote is in [^]*\.config\.lock is held by process \d+ \(a gateway\).*config\.locked/ })
+  t.match(locked, { code: 1, stderr: /Your edit is in [^]*\.config\.lock is held by process \d+ \(a gateway\).*config\.locked/ })
   t.equal(readFileSync(file, 'utf8'), '# theirs\n')
 })
 
@@ -163,7 +163,7 @@ t.test('SIGTERM ends the editor and keeps what was written', async t => {
   const isOpen = (): boolean => copies().some(name => existsSync(join(folder, 'tmp', name, 'svc.toml.open')))
   while (!isOpen()) await new Promise(resolve => { setImmediate(resolve) })
   child.kill('SIGTERM')
-  t.match(await finished, { code: 143, stderr: /What you wrote is in / })
+  t.match(await finished, { code: 143, stderr: /Your edit is in / })
   t.equal(readFileSync(join(folder, 'tmp', copies()[0]!, 'svc.toml'), 'utf8'), '[server]\n')
 })
 
@@ -173,7 +173,7 @@ t.test('migrate brings an older file forward and keeps it beside', async t => {
   const file = join(folder, 'etc/svc/svc.toml')
   const process = new FakeProcess()
   await migrateSvcToml(new Cli(process, () => 'svc'), resolvePaths({}, { home: folder }), steps)
-  t.match(process.stdout.text, /went from version 1 to 2\. The old one is .*svc\.toml\.v1\.bak/)
+  t.match(process.stdout.text, /is migrated from version 1 to 2\. The old file is .*svc\.toml\.v1\.bak/)
   t.equal(readFileSync(`${file}.v1.bak`, 'utf8'), '# mine\n[server]\nport = 9000\n')
   t.match(parseToml(readFileSync(file, 'utf8')), { meta: { schema_version: 2 }, server: { port: 9002 } })
   t.match(readFileSync(file, 'utf8'), '# mine')
@@ -216,7 +216,7 @@ t.test('hardware prints the probe, or says that there is none', async t => {
   t.same(JSON.parse((await run(['config', 'hardware', '--url', fake.url])).stdout), { hostname: 'box', gpus: [] })
   const none = await fakeApi({})
   t.teardown(() => none.close())
-  t.match(await run(['config', 'hardware', '--url', none.url]), { code: 1, stderr: /does not tell about its hardware/ })
+  t.match(await run(['config', 'hardware', '--url', none.url]), { code: 1, stderr: /does not report its hardware/ })
   const other = await fakeApi({ 'GET /api/hardware': (_request, response) => refuse(response, 503, 'plugin.unavailable', 'it fell') })
   t.teardown(() => other.close())
   t.match(await run(['config', 'hardware', '--url', other.url]), { code: 1, stderr: /it fell/ })

@@ -98,13 +98,13 @@ t.test('a registry that wants a token gives one to anybody', async t => {
   ])
   t.ok(asked.every(line => line.startsWith('HEAD /v2/') || line.startsWith('GET /token?')), 'nothing is downloaded')
   const shown = await pull('good.json')
-  t.match(shown, { code: 0, stdout: /^NAME +PUBLIC +PIN +IMAGE/, stderr: /moved: the tag has moved on/ })
+  t.match(shown, { code: 0, stdout: /^NAME +PUBLIC +PIN +IMAGE/, stderr: /moved: the tag has moved/ })
 
   const bad = await pull('bad.json', '--json')
   t.equal(bad.code, 1)
   t.match(JSON.parse(bad.stdout), [
     { ok: true }, { ok: false, error: /no such image or tag/ }, { ok: false, error: /no anonymous token: HTTP 403/ },
-    { ok: false, error: /needs a login/ }, { ok: false, error: /cannot be reached \(ECONNREFUSED\)/ }
+    { ok: false, error: /requires a login/ }, { ok: false, error: /cannot be reached \(ECONNREFUSED\)/ }
   ])
   t.match(bad.stderr, '4 of 5 images cannot be pulled anonymously')
 

@@ -56,7 +56,7 @@ t.test('doctor judges each fact it gathered, and says what to do about it', t =>
     ['cluster', { cluster: { place: 'https://c', namespace: 'svc', version: 'v1.37.2', problems: [], doubts: [], gpus: { 'nvidia.com/gpu': 4 } } }, 'ok', /^Kubernetes v1\.37\.2 at https:\/\/c, namespace 'svc'; GPUs: 4 nvidia\.com\/gpu$/],
     ['cluster', { cluster: { place: 'https://c', namespace: 'svc', version: 'v1.37.2', problems: ['the account may not patch pods'], doubts: [], gpus: null } }, 'fail', /may not patch pods/],
     ['cluster', { cluster: { place: 'https://c', namespace: 'svc', version: 'v1.37.2', problems: [], doubts: ['no node has amd.com/gpu'], gpus: {} } }, 'warn', /GPUs: none; no node has/],
-    ['cluster', { cluster: { place: 'no cluster is named any more', namespace: '', version: null, problems: [], doubts: ['pods may be left'], gpus: null } }, 'warn', /named any more; pods may be left/],
+    ['cluster', { cluster: { place: 'no cluster is configured any more', namespace: '', version: null, problems: [], doubts: ['pods may be left'], gpus: null } }, 'warn', /configured any more; pods may be left/],
     ['runtimes', { runtimes: [{ name: 'shed', default: false, problem: 'it is locked' }] }, 'warn', /^shed \(it is locked\)$/],
     ['gpu', { hardware: null }, 'warn', /could not be probed/],
     ['gpu', { hardware: amd, nodes: [node('/dev/dri/renderD128', false), node('/dev/kfd', true)] }, 'warn', /renderD128 cannot be opened/],
@@ -71,7 +71,7 @@ t.test('doctor judges each fact it gathered, and says what to do about it', t =>
     ['ports', { ports: [held({ holder: { pid: null, command: '' }, use: null })] }, 'fail', /^8080 is held by another process$/],
     ['ports', { ports: [held({})], neighbour: { port: 8080, home: '/x' } }, 'warn', /^8080 .*another home \(\/x\) answers there$/],
     ['ports', { ports: [held({})], neighbour: { port: 9090, home: null } }, 'fail', /^8080 .* is held by nginx/],
-    ['ports', { ports: [held({ isOwn: true })] }, 'ok', /free, or our own/],
+    ['ports', { ports: [held({ isOwn: true })] }, 'ok', /free, or in use by svc/],
     ['ports', { ports: [held({ isSlot: true, use: 'slot agent' })] }, 'warn', /slot agent/],
     ['config', { files: [{ file: 'svc.toml', status: 'broken', problems: [] }] }, 'fail', /not valid: svc\.toml/],
     ['plugins', { plugins: [{ name: 'foo', problem: '0.1.0 active, 0.2.0 waits for a restart' }] }, 'warn', /^foo: 0\.1\.0 active, 0\.2\.0 waits/],
@@ -151,7 +151,7 @@ t.test('a gateway of the home is asked, and its port is its own', async t => {
   const { code, stdout, stderr } = await run(['doctor', '--home', gateway.home, '--ports', port], { env: { SVC_DISK_MIN_GB: '0' } })
   t.equal(code, 0, stderr)
   t.match(stdout, `gateway  answers at ${gateway.baseUrl}`)
-  t.match(stdout, `ports    ${port}: free, or our own`)
+  t.match(stdout, `ports    ${port}: free, or in use by svc`)
 })
 
 t.test('a store of many gigabytes is not copied to try an upgrade, and a disk without room for the databases is said; no copy is left', async t => {

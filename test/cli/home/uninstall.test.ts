@@ -117,7 +117,7 @@ t.test('svc uninstall lists what goes, removes that and no more, keeps configura
   const listed = (JSON.parse(dry.stdout) as Told).things
   t.ok(listed.every(({ outcome }) => outcome === 'listed'))
   const done = await svc()
-  t.match(done, { code: 0, stdout: /All of it is removed\./ }, done.stderr)
+  t.match(done, { code: 0, stdout: /Everything is removed\./ }, done.stderr)
   const gone = before.filter(path => !isThere(join(root, path)))
   t.strictSame(files(), [...others, ...data].toSorted(), 'only what is the gateway\'s is gone')
   for (const path of gone) t.ok(listed.some(({ name }) => join(root, path).startsWith(name)), `${path} was listed`)
@@ -132,7 +132,7 @@ t.test('svc uninstall lists what goes, removes that and no more, keeps configura
   t.match(done.stdout, /home\/mine\/\.profile: it is a link; remove its line yourself: \. <\(svc completion bash\)/)
   t.equal(text('outside/profile'), '. <(svc completion bash)\n')
   t.match(await svc(), { code: 0, stdout: /There is nothing to remove\./ }, 'a second run is harmless')
-  t.match((await svc('--help')).stdout.replaceAll(/\s+/g, ' '), /asks at a terminal; without one, as in a script, it goes on/, 'that it did not ask here is said')
+  t.match((await svc('--help')).stdout.replaceAll(/\s+/g, ' '), /asks at a terminal; without one, as in a script, it proceeds/, 'that it did not ask here is said')
 })
 
 t.test('--purge takes configuration, data and the user too, follows no link, and leaves a folder that holds files of others', async t => {
@@ -145,8 +145,8 @@ t.test('--purge takes configuration, data and the user too, follows no link, and
   writeFileSync(join(root, 'etc/svc/notes.md'), 'mine')
   const { code, stdout, stderr } = await svc('--clean-slate', '-f')
   t.equal(code, 0, stderr)
-  t.match(stdout, /etc\/svc\/notes\.md: it is not the gateway's/)
-  t.match(stdout, /outside: \S*var\/lib\/svc\/comfyui is a link that leads there/)
+  t.match(stdout, /etc\/svc\/notes\.md: it does not belong to the gateway/)
+  t.match(stdout, /outside: \S*var\/lib\/svc\/comfyui is a link to it/)
   t.strictSame(files(), [...others, 'etc/svc/notes.md'].toSorted())
   t.notOk(existsSync(join(root, 'var/lib/svc')))
   t.equal(readFileSync(join(root, 'etc/passwd'), 'utf8'), 'root:x:0:0:root:/root:/bin/sh\nmine:x:1000:1000::/home/mine:/bin/sh\n')
@@ -182,7 +182,7 @@ t.test('a unit that svc did not write stays, and what cannot be removed is told 
   const release = readOnly(t, join(root, 'var/lib/svc/models'))
   if (release === null) return void t.comment('SKIPPED: nothing may be mounted here')
   const { code, stdout, stderr } = await svc('--purge', '--force', '--json')
-  t.match({ code, stderr }, { code: 1, stderr: /2 of \d+ could not be removed; run it again once the cause is mended[^]*models: .*EROFS/ })
+  t.match({ code, stderr }, { code: 1, stderr: /2 of \d+ could not be removed; fix the cause and run it again[^]*models: .*EROFS/ })
   const told = JSON.parse(stdout) as Told
   const left = told.things.filter(({ outcome }) => outcome !== 'removed').map(({ name }) => name.slice(root.length))
   t.strictSame(left, ['/var/lib/svc/models', '/var/lib/svc'], 'it went on')
@@ -191,7 +191,7 @@ t.test('a unit that svc did not write stays, and what cannot be removed is told 
   t.ok(isThere(join(root, 'etc/systemd/system/svc-api.service')))
   t.strictSame(readdirSync(join(root, 'usr/lib/svc')), ['README'])
   release()
-  t.match(await svc('--purge', '--force'), { code: 0, stdout: /All of it is removed/ }, 'run again, it does what was left')
+  t.match(await svc('--purge', '--force'), { code: 0, stdout: /Everything is removed/ }, 'run again, it does what was left')
   t.notOk(isThere(join(root, 'var/lib/svc')))
 })
 
@@ -244,7 +244,7 @@ t.test('a program that the gateway left running is ended first, and then all els
   const id = await runtime.create(tinyProcess({ name: 'left', port: await freePort(), labels: {}, env: {} }), signal)
   await runtime.start(id, signal)
   await runtime.close()
-  t.match(await spawnSvc(['uninstall', '--purge', '--force', '--home', root]).finished, { code: 0, stdout: /engine +left[^]*All of it is removed/, stderr: '' })
+  t.match(await spawnSvc(['uninstall', '--purge', '--force', '--home', root]).finished, { code: 0, stdout: /engine +left[^]*Everything is removed/, stderr: '' })
   t.notOk(isThere(root))
 })
 
@@ -265,7 +265,7 @@ t.test('--dev removes the homes of a development tree and nothing of others; a g
   const dry = await svc('--dry-run', '--json')
   t.strictSame((JSON.parse(dry.stdout) as Told).kept, [], 'it knows all that a gateway writes')
   const done = await svc()
-  t.match(done, { code: 0, stdout: /This goes from \S+\.svc:/ }, done.stdout + done.stderr)
+  t.match(done, { code: 0, stdout: /This is removed from \S+\.svc:/ }, done.stdout + done.stderr)
   t.strictSame(readdirSync(cwd, { recursive: true }), ['.svc', '.svc/notes.md'])
   rmSync(join(cwd, '.svc/notes.md'))
   write(home, { 'var/lib/svc/instance-id': INSTANCE })
@@ -283,5 +283,5 @@ t.test('a release removes the tree that it runs from, and an npm installation or
   t.match(await finished, { code: 0, stderr: '' })
   t.strictSame(files().filter(path => path !== 'node_modules'), [...others, ...data].toSorted())
   const home = join(root, 'elsewhere')
-  t.match(await run(['uninstall', '--home', home]), { code: 0, stdout: /it is a checkout, or was unpacked by hand: delete it yourself/ })
+  t.match(await run(['uninstall', '--home', home]), { code: 0, stdout: /it is a checkout or was unpacked manually: delete it yourself/ })
 })

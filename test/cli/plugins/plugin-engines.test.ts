@@ -94,7 +94,7 @@ t.test('engines that do not come up: each is told with its reason and the mend',
   t.match(listed, /^fine: no active plugin provides its engine 'engine-fine', so requests are refused: .*`(npx )?svc slot edit fine --provider/m)
   t.notMatch(listed, /^ports .*no provider/m)
   const doctor = (await onHome('doctor', '--plain')).stdout
-  t.match(doctor, new RegExp(`^OK {3}ports +.*\\b${new URL(url).port}: free, or our own`, 'm'), `not ${elsewhere}, which the file says`)
+  t.match(doctor, new RegExp(`^OK {3}ports +.*\\b${new URL(url).port}: free, or in use by svc`, 'm'), `not ${elsewhere}, which the file says`)
   t.match(doctor, /^WARN plugins .*slots\/fine\.toml: no provider is named 'engine-fine'/m)
   t.notMatch(doctor, /^FAIL config .*fine\.toml/m, 'the file is as good as ever')
 })

@@ -54,8 +54,8 @@ t.test('what a reload brings in force, and what it does not', async t => {
   const engine = join(home, 'etc/svc/engines/mine.toml')
   mkdirSync(dirname(engine), { recursive: true })
   writeFileSync(engine, descriptor('mine', 'devises = ["cpu"]'))
-  t.match(await svc('config', 'reload'), { code: 0, stdout: /Plugins that are not in force:\n {2}mine: plugin\.manifest_invalid at manifest: engines\/mine\.toml: devises/ })
-  t.match(await svc('plugin', 'reload'), { code: 1, stderr: /plugins are not in force\n {2}mine: .*devises[^]*svc plugin reload <name>/ })
+  t.match(await svc('config', 'reload'), { code: 0, stdout: /Plugins that are not active:\n {2}mine: plugin\.manifest_invalid at manifest: engines\/mine\.toml: devises/ })
+  t.match(await svc('plugin', 'reload'), { code: 1, stderr: /some plugins are not active\n {2}mine: .*devises[^]*svc plugin reload <name>/ })
   writeFileSync(engine, descriptor('mine'))
   t.match(await svc('plugin', 'reload', '--json'), { code: 0, stdout: /"mine"/ })
 

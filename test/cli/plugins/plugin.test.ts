@@ -22,7 +22,7 @@ t.test('a folder is installed as a copy, allowed by its name, and taken away aga
   const list = await plugin('list')
   t.match(list.stdout, /svc-plugin-foo +installed +provider +package:svc-plugin-foo@1\.0\.0\n/)
   t.match(list.stdout, /other +missing +- /)
-  t.match(list.stdout, '! other: it is on the allow-list and not installed; run `svc plugin add other`')
+  t.match(list.stdout, '! other: it is on the allow-list but not installed; run `svc plugin add other`')
   const { plugins } = JSON.parse((await plugin('list', '--json')).stdout) as { plugins: unknown }
   t.match(plugins, [{ name: 'svc-plugin-foo', package: { version: '1.0.0', allowed: true, integrity: /^sha512-/ } }, { name: 'other', state: 'missing' }])
 

@@ -64,7 +64,7 @@ t.test('which gateway and which home a command means', async t => {
     const { stdout } = await run(['doctor'], { usual })
     t.match(stdout, `gateway  answers at ${baseUrl}`)
     t.match(stdout, join(home, 'etc/svc/slots'), 'its folders are looked at')
-    t.match(await run(['config', 'edit'], { usual: { url: 'http://127.0.0.1:9', home: usual.home } }), { code: 1, stderr: `no gateway's home at ${usual.home}` })
+    t.match(await run(['config', 'edit'], { usual: { url: 'http://127.0.0.1:9', home: usual.home } }), { code: 1, stderr: `no gateway home at ${usual.home}` })
     t.match(await run(['config', 'show'], { usual: { url: baseUrl, home: elsewhere } }), await run(['config', 'show', '--home', elsewhere]),
       'a system that has a home means that one')
   })
@@ -99,7 +99,7 @@ t.test('no command makes a folder of a home by itself', async t => {
     ['plugin', 'add', 'svc-plugin-x'], ['plugin', 'remove', 'svc-plugin-x'], ['config', 'edit'], ['capabilities', 'migrate'],
     ['migrate', 'model-layout', '--apply', '--mount-root', root]
   ]) {
-    t.match(await run(args, { env: { SVC_HOME: absent, EDITOR: 'true' } }), { code: 1, stderr: `there is no gateway's home at ${absent}` }, args.join(' '))
+    t.match(await run(args, { env: { SVC_HOME: absent, EDITOR: 'true' } }), { code: 1, stderr: `there is no gateway home at ${absent}` }, args.join(' '))
     t.same(readdirSync(root).sort(), ['empty'])
   }
 })

@@ -319,7 +319,7 @@ t.test('svc board lists, shows, adds and moves tasks, and watches what happens',
   const [, gone = ''] = /^(t_[0-9a-f]{8})/.exec((await svc('add', 'over', '--to', 'archived')).stdout) ?? []
   t.notMatch((await svc('list')).stdout, gone)
   t.match((await svc('list', '--all')).stdout, gone)
-  t.match(await svc('show', 'ffffffff'), { code: 1, stderr: /no task begins with t_ffffffff/ })
+  t.match(await svc('show', 'ffffffff'), { code: 1, stderr: /no task id starts with t_ffffffff/ })
   t.match(JSON.parse((await svc('show', id, '--json')).stdout), { id, status: 'blocked' })
   t.match(JSON.parse((await svc('list', '--json')).stdout), { lanes: { blocked: [{ id }], todo: [{ title: 'Sit on it' }] } })
   t.match(JSON.parse((await svc('add', 'x'.repeat(300), '--assignee', 'y'.repeat(64), '--json')).stdout), { task: { status: 'triage' } })

@@ -197,7 +197,7 @@ t.test('slots that run otherwise than they would be started now are listed with 
     return { status: answer.status, json: await answer.json() as unknown }
   }
   for (const name of ['agent', 'other']) t.match(await call('POST', `/api/slots/${name}/load`), { status: 200 })
-  t.match(await svc('--drift'), { code: 0, stdout: 'Every slot that runs does so as it would be started now.\n' })
+  t.match(await svc('--drift'), { code: 0, stdout: 'All running slots have their current settings.\n' })
   for (const name of ['agent', 'idle']) {
     t.match(await call('PUT', `/api/slots/${name}/config`, { server: { extra_args: '--fast yes', env: { LICENCE: 'secret' } } }), { status: 200 })
   }
