@@ -45,6 +45,7 @@ export class FakeProcess implements CliProcess {
   readonly #handlers = new Map<string, SignalHandler>()
   readonly #cwd: string
   readonly #usual: Usual | undefined
+  #ended: Promise<void> | undefined
 
   constructor ({ tty = false, columns, env = {}, cwd = '/', usual }: FakeProcessOptions = {}) {
     this.env = env
@@ -64,12 +65,31 @@ export class FakeProcess implements CliProcess {
   send (signal: NodeJS.Signals): void { this.#handlers.get(signal)?.(signal) }
 
   run (...args: readonly string[]): Promise<Finished> {
-    return main(['node', 'svc', ...args], this, this.#usual).then(code => ({ code, stdout: this.stdout.text, stderr: this.stderr.text }))
+    const code = main(['node', 'svc', ...args], this, this.#usual)
+    this.#ended = code.then(() => {}, () => {})
+    return code.then(code => ({ code, stdout: this.stdout.text, stderr: this.stderr.text }))
   }
 
-  /** Resolves once the stream holds the text. */
+  /** Resolves once the stream holds the text; rejects when the command ends without it. */
   async shows (stream: 'stdout' | 'stderr', text: string): Promise<void> {
-    while (!this[stream].text.includes(text)) await once(this[stream], 'text')
+    await this.showsOneOf(stream, [text])
+  }
+
+  /** Resolves with the text that stands first, once the stream holds one of them; rejects when the command ends without. */
+  async showsOneOf<T extends string> (stream: 'stdout' | 'stderr', texts: readonly T[]): Promise<T> {
+    let ended = false
+    for (;;) {
+      const { text: shown } = this[stream]
+      const [first] = texts.filter(text => shown.includes(text)).sort((a, b) => shown.indexOf(a) - shown.indexOf(b))
+      if (first !== undefined) return first
+      if (ended) throw new Error(`it ended without '${texts.join('\' or \'')}': ${this.stdout.text}${this.stderr.text}`)
+      const more = new AbortController()
+      await Promise.race([
+        once(this[stream], 'text', { signal: more.signal }).catch(() => {}),
+        this.#ended?.then(() => { ended = true })
+      ].filter(wait => wait !== undefined))
+      more.abort()
+    }
   }
 }
 

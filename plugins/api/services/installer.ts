@@ -23,8 +23,12 @@ export interface InstallerDeps extends WorldDeps {
 /** One installation, under way or over. */
 interface Work { status: InstallStatus, done: Promise<InstallStatus> }
 
+interface PythonLook { readonly found: Promise<string | null>, goodUntilMs: number }
+
 /** What a look for a Python is good for: it takes as long as the start of several. */
 const LOOKED_MS = 60_000
+/** One that found none: it may have been too slow to answer, or has been installed since. */
+const MISSED_MS = 5_000
 /** Beside what is installed: what is unpacked on the way. */
 const ROOM = 1.3
 
@@ -33,7 +37,7 @@ export class ServiceInstaller {
   readonly #deps: InstallerDeps
   readonly #works = new Map<string, Work>()
   /** By the versions that will do. */
-  readonly #looks = new Map<string, { readonly atMs: number, readonly found: Promise<string | null> }>()
+  readonly #looks = new Map<string, PythonLook>()
 
   constructor (deps: InstallerDeps) {
     this.#deps = deps
@@ -153,9 +157,13 @@ export class ServiceInstaller {
     const { clock, env } = this.#deps
     const key = pythons.join()
     const known = this.#looks.get(key)
-    if (known !== undefined && clock.monotonic() - known.atMs < LOOKED_MS) return known.found
-    const found = findPython({ pythons }, env)
-    this.#looks.set(key, { atMs: clock.monotonic(), found })
+    if (known !== undefined && clock.monotonic() < known.goodUntilMs) return known.found
+    const found = findPython({ pythons }, env).then(python => {
+      if (python === null) look.goodUntilMs = clock.monotonic() + MISSED_MS
+      return python
+    })
+    const look: PythonLook = { found, goodUntilMs: clock.monotonic() + LOOKED_MS }
+    this.#looks.set(key, look)
     return found
   }
 

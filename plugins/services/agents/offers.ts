@@ -9,11 +9,15 @@ export interface OfferDeps extends FittingDeps {
 
 /** What a look is good for: it starts several programs. */
 const LOOKED_MS = 60_000
+/** One that found nothing: what it missed may have been too slow for it, or has been installed since. */
+const MISSED_MS = 5_000
+
+interface Look { readonly form: Promise<InstallForm | null>, goodUntilMs: number }
 
 /** The agents that an installation would not refuse here. */
 export class Offers implements AgentOffers {
   readonly #deps: OfferDeps
-  readonly #looks = new Map<string, { readonly atMs: number, readonly form: Promise<InstallForm | null> }>()
+  readonly #looks = new Map<string, Look>()
 
   constructor (deps: OfferDeps) {
     this.#deps = deps
@@ -33,11 +37,15 @@ export class Offers implements AgentOffers {
   #formOf (agent: AgentDescriptor): Promise<InstallForm | null> {
     const { clock } = this.#deps
     const last = this.#looks.get(agent.id)
-    if (last !== undefined && clock.monotonic() - last.atMs < LOOKED_MS) return last.form
+    if (last !== undefined && clock.monotonic() < last.goodUntilMs) return last.form
     const form = agent.install === undefined
       ? Promise.resolve(null)
-      : fittingForm(this.#deps, agent, undefined, false).catch(() => null)
-    this.#looks.set(agent.id, { atMs: clock.monotonic(), form })
+      : fittingForm(this.#deps, agent, undefined, false).catch(() => {
+          look.goodUntilMs = clock.monotonic() + MISSED_MS
+          return null
+        })
+    const look: Look = { form, goodUntilMs: clock.monotonic() + LOOKED_MS }
+    this.#looks.set(agent.id, look)
     return form
   }
 }
