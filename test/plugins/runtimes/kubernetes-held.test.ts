@@ -61,3 +61,50 @@ t.test('a chat that there was no room for in its time ends with the reason of th
   makeRoom()
   t.equal((await gateway.chat({})).status, 200)
 })
+
+t.test('chats with slots that ask for the same GPU are answered in the order in which they came, as it is freed', async t => {
+  const cluster = await clusterOf(t)
+  const names = ['one', 'two', 'three']
+  const waiting: FakePod[] = []
+  let isTaken = false
+  // it takes the newest first, so that order is not its work
+  const schedule = (): void => {
+    const pod = isTaken ? undefined : waiting.pop()
+    if (pod === undefined) return
+    isTaken = true
+    const { port } = JSON.parse(pod.metadata.annotations[LAUNCH_ANNOTATION]!) as { port: number }
+    void createFakeEngine(port).then(engine => {
+      t.teardown(() => engine.close())
+      cluster.running(pod)
+    })
+  }
+  cluster.run = pod => {
+    waiting.push(pod)
+    schedule()
+    if (!waiting.includes(pod)) return
+    pod.status = { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: FULL }] }
+    cluster.changed(pod)
+  }
+  const slot = 'provider = "fake"\nruntime = "kubernetes"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n[runtime_options]\nresources = { limits = { "nvidia.com/gpu" = "1" } }\n'
+  const gateway = await wireGateway(t, {
+    plugins: [kubernetesRuntime],
+    svc: `[runtime.kubernetes]\nkubeconfig = "${cluster.kubeconfig}"\ncapacity_timeout_s = 600\n`,
+    files: Object.fromEntries(names.map(name => [`etc/svc/slots/${name}.toml`, slot]))
+  })
+  const answered: string[] = []
+  const chats = new Map<string, Promise<void>>()
+  for (const name of names) {
+    chats.set(name, gateway.chat({ model: `svc/${name}` }).then(async answer => {
+      t.equal(answer.status, 200, await answer.text())
+      answered.push(name)
+    }))
+    await until(() => name === 'one' ? answered.length === 1 : gateway.slots.status(name).message.includes('waiting for'), `${name} runs, or waits`)
+  }
+  for (const [i, name] of names.entries()) {
+    await chats.get(name)
+    t.same(answered, names.slice(0, i + 1))
+    await gateway.slots.unload(name)
+    isTaken = false
+    schedule()
+  }
+})

@@ -1,10 +1,13 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import { LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineSpec } from '../../../kernel/contract/index.js'
 import { tinyContainer } from '../../../kernel/testing/index.js'
 import { kubernetesError } from '../../../plugins/runtimes/kubernetes/errors.js'
-import { isOutOfTime, nextStep } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
+import { isOutOfTime, nextStep, refusal } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
 import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
 import { inspection, startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
+import { ForwardReach } from '../../../plugins/runtimes/kubernetes/reach/forward-reach.js'
 import { stamped } from '../../../plugins/runtimes/kubernetes/pod/pod-logs.js'
 import { clusterSettings, isConfigured, podSettings, slotOptionsSchema } from '../../../plugins/runtimes/kubernetes/settings.js'
 
@@ -95,11 +98,22 @@ t.test('how far a start is can be read from the pod', async t => {
     [waiting('CreateContainerConfigError', 'failed to create subPath directory for volumeMount "models-0" of container "engine"'),
       { error: { code: 'kubernetes.volume', message: /; see that model_claim has the folder/ } }],
     [waiting('ContainerCreating'), { kind: 'waits', forCapacity: false }],
+    [waiting('CreateContainerError', 'exec: "no-such": not found'), { error: { code: 'kubernetes.not_runnable' } }],
+    [waiting('InvalidImageName', 'not a name'), { error: { code: 'kubernetes.image_absent' } }],
+    [{ containerStatuses: [{ name: 'engine', state: { terminated: { exitCode: 128, reason: 'StartError', message: 'no such file' } } }] },
+      { error: { code: 'kubernetes.not_runnable' } }],
+    [{ initContainerStatuses: [{ name: 'get-0', state: { terminated: { exitCode: 1, message: 'HTTP 404' } } }] }, { error: { code: 'kubernetes.volume' } }],
+    [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'persistentvolumeclaim "models" not found' }] },
+      { error: { code: 'kubernetes.claim_missing' } }],
     [{ phase: 'Failed', reason: 'UnexpectedAdmissionError' }, { error: { code: 'kubernetes.evicted' } }],
     [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }] },
       { kind: 'waits', forCapacity: true, line: 'waiting for capacity: 0/3 nodes are available' }]
   ]
-  for (const [status, expected] of cases) t.match(startVerdict(pod(status)), expected)
+  for (const [status, expected] of cases) {
+    const verdict = startVerdict(pod(status))
+    t.match(verdict, expected)
+    if (verdict.kind === 'fails') t.match(verdict.error.message, /; \w.* \w/, 'a failure says what to do next')
+  }
 })
 
 t.test('an engine that its node killed for want of memory is told from one that ended by itself', async t => {
@@ -137,6 +151,30 @@ t.test('each failure of the cluster is one that may pass, or one that stays unti
   })
 })
 
+t.test('whatever an API server refuses is told with what to do next', async t => {
+  const call = { method: 'POST', path: '/api/v1/namespaces/n/pods' } as const
+  const refusals: ReadonlyArray<readonly [status: number, message: string, code: string]> = [
+    [400, 'the body is not right', 'refused'],
+    [401, 'Unauthorized', 'unauthorized'],
+    [403, 'pods is forbidden: User "u" cannot create resource "pods"', 'forbidden'],
+    [403, 'pods "a" is forbidden: unable to create new content in namespace n because it is being terminated', 'namespace_missing'],
+    [403, 'pods "a" is forbidden: exceeded quota: gpus', 'no_capacity'],
+    [403, 'pods "a" is forbidden: violates PodSecurity "restricted:latest"', 'refused'],
+    [403, 'pods "a" is forbidden: not on a Friday', 'refused'],
+    [404, 'namespaces "n" not found', 'namespace_missing'],
+    [409, 'object is being deleted', 'refused'],
+    [422, 'Pod "a" is invalid: spec.containers[0].resources.limits[cpu]: Invalid value', 'refused'],
+    [429, '', 'unavailable'],
+    [500, 'etcdserver: request timed out', 'unavailable'],
+    [503, '', 'unavailable']
+  ]
+  for (const [status, message, code] of refusals) {
+    const error = refusal(status, { message }, call, 'n')
+    t.match(error, { code: `kubernetes.${code}`, details: { status } }, `${status} ${message}`)
+    t.match(error.message, /; \S.* \w/)
+  }
+})
+
 t.test('times of log lines compare as text, whatever their fraction', async t => {
   t.strictSame(stamped('2026-11-27T01:02:03.5Z hello'), { time: '2026-11-27T01:02:03.500000000Z', text: 'hello' })
   t.strictSame(stamped('2026-11-27T03:02:03.25+02:00 hi'), { time: '2026-11-27T01:02:03.250000000Z', text: 'hi' })
@@ -152,4 +190,24 @@ t.test('a certificate that is not valid yet, or no longer, leads to the clock', 
 t.test('no cluster is asked before svc.toml says something of one', async t => {
   const of = (cluster: object): boolean => isConfigured(clusterSettings.schema.parse({ kubernetes: cluster }).kubernetes)
   t.strictSame([of({}), of({ context: 'lab' })], [false, true])
+})
+
+t.test('a port that an engine is forwarded from is free once the engine has ended, also where a look was just opening it', async t => {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  const reach = new ForwardReach({} as never, { warn: () => {} } as never)
+  const launch = { id: 'svc-chat-0123456789ab', name: 'svc-chat', port, ports: {}, labels }
+  const pod: Parameters<typeof startVerdict>[0] = { metadata: { name: launch.id }, spec: { containers: [] } }
+  const looked = reach.address(pod, launch)
+  await reach.drop(launch.id)
+  await looked
+  await reach.assertFree(launch)
+  t.equal(await reach.address(pod, launch), null, 'a look that saw it before it ended does not open it again')
+  await reach.assertFree(launch)
+  await reach.open(pod, launch)
+  t.match(await reach.address(pod, launch), { port }, 'a start does')
+  await reach.close()
 })

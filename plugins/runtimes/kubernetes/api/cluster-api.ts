@@ -193,9 +193,9 @@ export class ClusterApi {
         `the certificate of ${server} cannot be verified (${code}); ${nextStep(code)}`, { cause: error, heals: isOutOfTime(code) })
     }
     if (/^(?:ERR_SSL|ERR_OSSL)/.test(code) && /alert/i.test(messageOf(error))) {
-      return kubernetesError('kubernetes.unauthorized', `${server} does not accept the certificate of the kubeconfig (${code})`, { cause: error })
+      return kubernetesError('kubernetes.unauthorized', `${server} does not accept the certificate of the kubeconfig (${code}); renew it`, { cause: error })
     }
-    return kubernetesError('kubernetes.unavailable', `the API server ${server} does not answer ${path}: ${code === '' ? messageOf(error) : code}`, { cause: error })
+    return kubernetesError('kubernetes.unavailable', `the API server ${server} does not answer ${path}: ${code === '' ? messageOf(error) : code}; check that it runs, and that this machine reaches it`, { cause: error })
   }
 }
 
@@ -207,18 +207,18 @@ export function refusal (status: number, { message = '', reason = '' }: ApiStatu
     return kubernetesError('kubernetes.unauthorized', `the cluster does not accept the credentials (${said}); renew those of the kubeconfig`, options)
   }
   if (status === 403) {
-    if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}`, options)
-    if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' is used up: ${said}`, options)
+    if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}; make it again once it is gone, or choose another (namespace in [runtime.kubernetes])`, options)
+    if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' is used up: ${said}; free some of it, or raise it`, options)
     if (/violates PodSecurity/.test(said)) return kubernetesError('kubernetes.refused', `${said}; set restricted = true in [runtime.kubernetes] or in the runtime_options of the slot, or label the namespace for another level`, options)
     // a rule of the cluster, such as its pod security, and no want of a right
-    if (/^\w+ "[^"]*" is forbidden/.test(said) && !/ cannot \w+ /.test(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}`, options)
+    if (/^\w+ "[^"]*" is forbidden/.test(said) && !/ cannot \w+ /.test(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}; change what it names in \`resources\` or runtime_options of the slot, or the rule of the cluster`, options)
     return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)
   }
   if (status === 404 && /^namespaces /.test(said)) {
     return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' does not exist; \`svc cluster manifest\` prints what makes it`, options)
   }
-  if (status === 429 || status >= 500) return kubernetesError('kubernetes.unavailable', `the API server is in trouble: ${said}`, options)
-  return kubernetesError('kubernetes.refused', `the API server refused ${method} ${path}: ${said}`, options)
+  if (status === 429 || status >= 500) return kubernetesError('kubernetes.unavailable', `the API server is in trouble: ${said}; it is asked again: check its state with \`kubectl get --raw /readyz\``, options)
+  return kubernetesError('kubernetes.refused', `the API server refused ${method} ${path}: ${said}; change what it names in [runtime.kubernetes], or in \`resources\` or runtime_options of the slot`, options)
 }
 
 function statusOf (text: string): ApiStatus {

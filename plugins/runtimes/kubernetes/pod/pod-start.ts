@@ -80,14 +80,14 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
 
 /** Nothing came free in time. */
 function noCapacity (capacityMs: number, said: string): Error {
-  return kubernetesError('kubernetes.no_capacity', `no node had room within ${capacityMs / 1000} s (capacity_timeout_s): ${said === '' ? 'others ask for the same and came before' : said}`)
+  return kubernetesError('kubernetes.no_capacity', `no node had room within ${capacityMs / 1000} s (capacity_timeout_s): ${said === '' ? 'others ask for the same and came before' : said}; unload a slot that holds what is asked for (\`svc slot unload\`), or ask for less in \`resources\``)
 }
 
 /** What it waits for; null once it runs. A server that is away for a while is waited for, too. */
 async function judged (look: StartWait['look'], events: StartWait['events'], placed: boolean): Promise<Waits | null> {
   try {
     const pod = await look()
-    if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started', { heals: true })
+    if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started; load the slot again', { heals: true })
     const first = startVerdict(pod)
     const verdict = first.kind === 'waits' && !first.forCapacity ? startVerdict(pod, await events()) : first
     if (verdict.kind === 'fails') throw verdict.error

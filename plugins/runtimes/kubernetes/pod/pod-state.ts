@@ -75,7 +75,7 @@ export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): S
     }
     if (state?.running !== undefined) return { kind: 'waits', forCapacity: false, line: 'fetching the model into the pod' }
   }
-  if (isOver(pod)) return fails('kubernetes.evicted', `the pod ended before the engine ran: ${sentence(status.reason, status.message)}`)
+  if (isOver(pod)) return fails('kubernetes.evicted', `the pod ended before the engine ran: ${sentence(status.reason, status.message)}; \`kubectl describe node\` shows what its node was short of; raise \`resources\` of the slot, or load it again`)
   const judged = engine?.waiting === undefined ? null : judgeWaiting(engine.waiting)
   if (judged !== null) return judged
   const scheduled = status.conditions?.find(({ type }) => type === 'PodScheduled')
@@ -112,13 +112,13 @@ function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string
         return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and registry_logins for a registry that wants a login`)
       }
       // the back-off alone names no cause; the try before it did
-      return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', said)
+      return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', `${said}; check that the nodes reach the registry of the image`)
     case 'CreateContainerConfigError':
       if (/subPath/i.test(message)) return fails('kubernetes.volume', `${said}; see that model_claim has the folder of the model below model_root`)
       return fails('kubernetes.object_missing', `${said}; make it in the namespace of the pods: they name none by themselves, so something in the cluster adds it`)
     case 'CreateContainerError':
     case 'RunContainerError':
-      return fails('kubernetes.not_runnable', said)
+      return fails('kubernetes.not_runnable', `${said}; check container_image of the slot, its command and its devices`)
     default:
       return null
   }

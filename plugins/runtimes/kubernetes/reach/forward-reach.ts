@@ -6,6 +6,8 @@ import { forward } from './port-forward.js'
 import type { Reach, ReachApi } from './reach.js'
 
 const HOST = '127.0.0.1'
+/** Ended engines that are remembered: looks that began before an end are over soon after it. */
+const MOST_DROPPED = 1_000
 
 interface Door { readonly servers: readonly Server[], readonly sockets: Set<Socket> }
 
@@ -15,6 +17,7 @@ export class ForwardReach implements Reach {
   readonly #log: Logger
   readonly #doors = new Map<string, Door>()
   readonly #opening = new Map<string, Promise<void>>()
+  readonly #dropped = new Set<string>()
 
   constructor (api: ReachApi, log: Logger) {
     this.#api = api
@@ -29,16 +32,15 @@ export class ForwardReach implements Reach {
   }
 
   async open (_pod: Pod, launch: KeptLaunch): Promise<void> {
-    if (this.#doors.has(launch.id)) return
-    const opening = this.#opening.get(launch.id) ?? this.#open(launch).finally(() => { this.#opening.delete(launch.id) })
-    this.#opening.set(launch.id, opening)
-    await opening
+    this.#dropped.delete(launch.id)
+    await this.#opened(launch)
   }
 
-  async address (pod: Pod, launch: KeptLaunch): Promise<EngineAddress | null> {
-    if (launch.port === null) return null
+  async address (_pod: Pod, launch: KeptLaunch): Promise<EngineAddress | null> {
+    // a look that saw the pod before it ended would take the port for ever
+    if (launch.port === null || this.#dropped.has(launch.id)) return null
     try {
-      await this.open(pod, launch)
+      await this.#opened(launch)
     } catch (error) {
       this.#log.warn({ err: error, engine: launch.id }, 'a port that an engine of the cluster is forwarded from is taken')
       return null
@@ -47,6 +49,12 @@ export class ForwardReach implements Reach {
   }
 
   async drop (id: string): Promise<void> {
+    this.#dropped.add(id)
+    for (const oldest of this.#dropped) {
+      if (this.#dropped.size <= MOST_DROPPED) break
+      this.#dropped.delete(oldest)
+    }
+    await this.#opening.get(id)?.catch(() => {})
     const door = this.#doors.get(id)
     this.#doors.delete(id)
     if (door === undefined) return
@@ -57,6 +65,13 @@ export class ForwardReach implements Reach {
   async close (): Promise<void> {
     await Promise.all([...this.#opening.values()].map(opening => opening.catch(() => {})))
     await Promise.all([...this.#doors.keys()].map(id => this.drop(id)))
+  }
+
+  async #opened (launch: KeptLaunch): Promise<void> {
+    if (this.#doors.has(launch.id)) return
+    const opening = this.#opening.get(launch.id) ?? this.#open(launch).finally(() => { this.#opening.delete(launch.id) })
+    this.#opening.set(launch.id, opening)
+    await opening
   }
 
   async #open ({ id, port, ports = {} }: KeptLaunch): Promise<void> {
