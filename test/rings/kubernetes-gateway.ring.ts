@@ -39,6 +39,7 @@ t.test('the gateway in the cluster', async t => {
   await t.test('the commands of the README lead from nothing to the first answer, through the Service', t => firstAnswer(t, gateway))
   await t.test('what serves has no more than the level restricted allows, and engines neither', t => isRestricted(t, gateway))
   await writeFile(join(models, 'chat/endless.gguf'), bigramGguf({ cycle: true, contextLength: 32_768 }))
+  await t.test('a gateway that dies is started again in its pod: no engine is, and the requests that were in line can be sent again', t => restarts(t, gateway))
   await t.test('a second gateway stands by, takes over from one that is killed, and adopts its engines', t => takesOver(t, gateway))
   await t.test('a pod that is deleted ends the streams that fit, and the others with an error, within its grace', t => endsGracefully(t, gateway))
   await t.test('a role that is too small is told by svc doctor, with what grants it', t => tellsRights(t, gateway))
@@ -112,7 +113,7 @@ const ready = (gateway: ClusterGateway, other: string): Promise<GatewayPod> => e
 const engineIds = async (gateway: ClusterGateway): Promise<readonly string[]> =>
   (await gateway.pods(ENGINES)).map(({ metadata: { uid }, status: { containerStatuses: [own] = [] } }) => `${uid} ${own?.containerID ?? ''}`).toSorted()
 
-async function takesOver (t: Test, gateway: ClusterGateway): Promise<void> {
+async function restarts (t: Test, gateway: ClusterGateway): Promise<void> {
   t.match(await gateway.svc('model', 'register', 'endless', '--path', '/models/chat/endless.gguf'), { code: 0 })
   const [first] = await gateway.gateways()
   t.match(await api({ url: first!.address }, 'POST', '/api/slots', {
@@ -124,6 +125,27 @@ async function takesOver (t: Test, gateway: ClusterGateway): Promise<void> {
     // slow, so that a stream lasts on a fast machine, too
     runtime_options: { resources: { limits: { cpu: '500m' } } }
   }), { status: 201 })
+  const engines = await engineIds(gateway)
+  t.equal(engines.length, 1)
+  const kill = await gateway.processOf(first!)
+  const ask = (): Promise<number | 'closed'> =>
+    chat(first!.address, { model: 'endless', max_tokens: 5 }).then(({ status }) => status, () => 'closed' as const)
+  const held = Array.from({ length: 4 }, ask)
+  await eventually('they wait for the engine', async () => {
+    const { metadata } = (await api({ url: first!.address }, 'GET', '/api/slots/endless')).json as { metadata: { waiting: number } }
+    return metadata.waiting === held.length
+  })
+  kill()
+  t.strictSame(await Promise.all(held), held.map(() => 'closed'), 'without an outcome: a client may send them again')
+  await eventually('it serves again, in the same pod', async () =>
+    (await gateway.gateways()).some(({ name, isReady, restarts: count }) => name === first!.name && isReady && count === 1))
+  t.strictSame(await Promise.all(held.map(ask)), held.map(() => 200))
+  const now = await engineIds(gateway)
+  t.ok(engines.every(id => now.includes(id)), 'no engine was started anew')
+}
+
+async function takesOver (t: Test, gateway: ClusterGateway): Promise<void> {
+  const [first] = await gateway.gateways()
   await gateway.kubectl('scale', 'deployment/svc', '--replicas=2')
   const second = await eventually('a second one is there', async () => (await gateway.gateways()).find(({ name }) => name !== first!.name))
   await eventually('it waits', async () => /waiting to take over/.test(await gateway.kubectl('logs', second.name)))

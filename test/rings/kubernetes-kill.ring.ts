@@ -3,14 +3,11 @@ import { createFakeEngine, type FakeEngine } from '../../kernel/testing/index.js
 import { INSTANCE_LABEL, LAUNCH_ANNOTATION } from '../../plugins/runtimes/kubernetes/pod/pod-names.js'
 import { api, type LiveGateway } from '../e2e/live-gateway.js'
 import { eventually } from '../kernel/runtime/support.js'
-import { fakeCluster, type ApiRequest, type FakeCluster, type FakePod, type Verdict } from '../plugins/runtimes/fake-cluster.js'
+import { fakeCluster, type FakeCluster, type FakePod, type Verdict } from '../plugins/runtimes/fake-cluster.js'
+import { isStep, stepName } from './kubernetes/kills.js'
 import { clusterHome, slotFile } from './kubernetes/slots.js'
 
 t.setTimeout(1_800_000)
-
-/** What is asked of pods; lists and watches go on beside it. */
-const isStep = ({ method, path }: ApiRequest): boolean => method !== 'GET' || /\/pods\/|\/events$/.test(path)
-const stepName = ({ method, path }: ApiRequest): string => `${method} ${path.replace(/^.*\/(pods|events|services)(\/svc-[^/]*)?/, '$1')}`
 
 t.test('a gateway that is killed before or after any request of a launch or an end leaves one engine, and then none', async t => {
   const cluster = await clusterOfEngines(t)

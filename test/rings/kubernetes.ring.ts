@@ -129,17 +129,22 @@ async function fails (t: Test, here: Cluster): Promise<void> {
     'no-claim': slotFile({ options: 'model_storage = "claim"\nmodel_claim = "absent"\n' }),
     'no-room': slotFile({ options: '' }).replace('requests = {', 'limits = { "nvidia.com/gpu" = "1" }, requests = {'),
     'no-folder': slotFile({ options: 'model_root = "/"\nmodel_path = "/no/such/folder"\n' }),
-    'no-program': slotFile({ image: 'svc-test/node:1' })
+    'no-program': slotFile({ image: 'svc-test/node:1' }),
+    'no-memory': slotFile().replace('memory = "32Mi" } }', 'memory = "24Mi" }, limits = { memory = "24Mi" } }')
   }, 'capacity_timeout_s = 30\n')
   const gateway = await start()
   const load = (name: string): ReturnType<typeof loadError> => loadError(gateway, name)
-  const waiting = load('no-room')
+  const held = chat(gateway.url, { model: 'no-room', max_tokens: 5 })
   await eventually('the scheduler says why', async () => /waiting for capacity: .*nvidia\.com\/gpu/.test((await slotOf(gateway, 'no-room')).metadata.message))
   t.match(await load('no-image'), { details: { reason: 'kubernetes.image_pull' }, message: /127\.0\.0\.1:5999/ })
   t.match(await load('no-claim'), { details: { reason: 'kubernetes.claim_missing' }, message: /"absent" not found.*; make the claim, or set model_claim/ })
   t.match(await load('no-program'), { details: { reason: 'kubernetes.not_runnable' } })
   t.match(await load('no-folder'), { details: { reason: 'kubernetes.volume' }, message: /check model_storage/ })
-  t.match(await waiting, { details: { reason: 'kubernetes.no_capacity' }, message: /no node had room within 30 s .*nvidia\.com\/gpu/ })
+  const answer = await held
+  t.match([answer.status, await answer.json()], [502, {
+    error: { code: 'slot.load_failed', details: { reason: 'kubernetes.no_capacity' }, message: /no node had room within 30 s .*nvidia\.com\/gpu/ }
+  }], 'a request that waited for room is told why there was none')
+  t.match(await load('no-memory'), { message: /out of memory/ })
   t.strictSame(await podsOf(here), [], 'nothing is left of them')
   t.equal(await gateway.kill('SIGTERM'), 0)
 }

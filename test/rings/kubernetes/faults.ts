@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { api, chat } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
+import { diesInSteps } from './kills.js'
 import { moves } from './places.js'
 import {
   apply, clusterHome, drains, endlessStream, ENGINES, NAMESPACE, podsOf, programOf, row, slotFile, slotOf, UP
@@ -30,6 +31,7 @@ export async function breaks (t: Test, here: Cluster): Promise<void> {
   await row(t, here, 'a kubelet that is killed and comes back is not noticed by a stream', loseKubelet)
   await row(t, here, 'a node that is drained ends its engines; the next one waits for a node, says so, and comes up where there is one', drainNode)
   await row(t, here, 'a gateway that is killed while a request waits for a start leaves one engine, which answers the request that is sent again', dieInStart)
+  await row(t, here, 'a gateway that is killed before or after any step of a launch or an end leaves one engine, and then none', diesInSteps)
   await row(t, here, 'another namespace in svc.toml takes the pods away from the former one', moves)
   await row(t, here, 'a watch that is cut every second loses no end', cutWatch)
   t.equal(await uid(), before, 'a pod of others with the same label was left alone')
@@ -69,10 +71,10 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
   t.equal(await ended, false, 'the stream ends')
   await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'endless')).state))
   await eventually('with its reason', () => /the cluster ended an engine/.test(gateway.log()) && /EvictionByEvictionAPI/.test(gateway.log()))
-  const load = api(gateway, 'POST', '/api/slots/endless/load', {})
+  const held = chat(gateway.url, { model: 'endless', max_tokens: 5 })
   await eventually('it waits for a node', async () => /waiting for capacity: .*unschedulable/.test((await slotOf(gateway, 'endless')).metadata.message))
   await here.kubectl('uncordon', 'localhost')
-  t.match(await load, { status: 200 }, 'and comes up once there is one')
+  t.match(await held, { status: 200 }, 'and the request that waited is answered once there is one')
   t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)

@@ -17,6 +17,8 @@ export interface GatewayPod {
   readonly name: string
   readonly address: string
   readonly isReady: boolean
+  /** How often its container was started anew. */
+  readonly restarts: number
   /** Of the gateway's container, as containerd has it. */
   readonly container: string
 }
@@ -26,7 +28,7 @@ interface Pod {
   readonly status: { readonly podIP?: string, readonly containerStatuses?: readonly ContainerStatus[] }
 }
 
-interface ContainerStatus { readonly ready: boolean, readonly containerID?: string }
+interface ContainerStatus { readonly ready: boolean, readonly restartCount: number, readonly containerID?: string }
 
 /** The gateway that `deploy/` makes, in a cluster of ours. */
 export class ClusterGateway {
@@ -95,6 +97,7 @@ export class ClusterGateway {
       name,
       address: `http://${podIP}:8080`,
       isReady: own?.ready ?? false,
+      restarts: own?.restartCount ?? 0,
       container: (own?.containerID ?? '').replace(/^.*\/\//, '')
     }))
   }
