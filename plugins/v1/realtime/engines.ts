@@ -13,7 +13,7 @@ import { HEARD_RATE, type MessageItem } from './items.js'
 import { heardParts } from './conversation.js'
 import { Resampler } from './resample.js'
 import type { AnswerNews } from './response.js'
-import type { Need } from './outcome.js'
+import { everyNeed, type Need } from './outcome.js'
 import type { Settings } from './settings.js'
 import { bytesOf, littleEndian, rateOf } from './sound-format.js'
 import { SpokenSound } from './wav.js'
@@ -43,7 +43,6 @@ const needs = {
   transcription: { surface: 'transcription', does: 'hears', usual: 'whisper-1', setting: 'session.audio.input.transcription.model' },
   tts: { surface: 'speech', does: 'speaks', usual: 'tts-1', setting: 'session.audio.output.model' }
 } as const
-const everyNeed = ['llm', 'transcription', 'tts'] as const
 
 /** Asks the engines of a session. What they refuse is a `realtime.engine_refused`; what the gateway refuses comes as it is. */
 export class Engines {

@@ -16,7 +16,8 @@ export interface Outcome {
   readonly effects: readonly Effect[]
 }
 
-export type Need = 'llm' | 'transcription' | 'tts'
+export const everyNeed = ['llm', 'transcription', 'tts'] as const
+export type Need = typeof everyNeed[number]
 
 export interface SessionDeps {
   readonly id: string

@@ -73,7 +73,7 @@ class ServedSession {
       await this.#engines.lookUp(this.#settings, this.#socket.signal)
       this.#apply(this.#session.open())
       for await (const message of this.#socket.messages) {
-        this.#hear(message)
+        await this.#hear(message)
         await this.#outbox.room()
       }
     } finally {
@@ -83,11 +83,13 @@ class ServedSession {
     }
   }
 
-  #hear (message: string | Buffer): void {
+  async #hear (message: string | Buffer): Promise<void> {
     let event: Json | null = null
     try {
       if (typeof message !== 'string') throw realtimeError('realtime.unsupported', 'events are JSON in text messages; sound goes in Base64 in input_audio_buffer.append')
       event = requestObject(Buffer.from(message))
+      const unserved = this.#session.unserved(event)
+      if (unserved !== null) await this.#engines.lookUp(unserved, this.#socket.signal)
       this.#apply(this.#session.hear(event))
     } catch (error) {
       this.#tell(errorEvent(this.#told(error), event))

@@ -1,3 +1,4 @@
+import { isSvcError, type SvcError } from 'svc-gateway/plugin'
 import { countOf, isObject, malformed, stringIn, textOr, type Json } from '../over-chat/ref.js'
 import { Answers } from './answers.js'
 import { Conversation, truncate } from './conversation.js'
@@ -5,10 +6,10 @@ import { errorEvent } from './error-words.js'
 import { realtimeError } from './errors.js'
 import { HeardAudio } from './heard-audio.js'
 import { HEARD_RATE, heardSamples, itemWords, readItem, type Item, type MessageItem } from './items.js'
-import { Decided, type Need, type Outcome, type SessionDeps } from './outcome.js'
+import { Decided, everyNeed, type Need, type Outcome, type SessionDeps } from './outcome.js'
 import type { AnswerNews, Response } from './response.js'
 import { sessionWords } from './session-words.js'
-import { changedSettings, type Settings } from './settings.js'
+import { changedSettings, modelsIn, type Settings } from './settings.js'
 import { Transcripts, type Transcript } from './transcripts.js'
 
 const LEAST_TURN = HEARD_RATE / 10
@@ -52,6 +53,23 @@ export class Session {
     const missing = this.#settings.type === 'realtime' ? this.#deps.missing('llm', this.#settings) : null
     if (missing !== null) this.#decided.tell(errorEvent(missing, null))
     return this.#decided.take()
+  }
+
+  /**
+   * The settings that an event asks for, where it names a model that nothing known serves; null else. It changes nothing:
+   * what is known may be more by the time that the event is heard.
+   */
+  unserved (event: Json): Settings | null {
+    const named = modelsIn(event)
+    if (named === null) return null
+    try {
+      const settings = changedSettings(this.#settings, named, 'session')
+      return everyNeed.some(need => this.#unserved(need, settings) !== null) ? settings : null
+    } catch (error) {
+      if (!isSvcError(error)) throw error
+      // told when it is heard
+      return null
+    }
   }
 
   /** An event of the client. What is refused of it is told, and the session goes on. */
@@ -208,7 +226,10 @@ export class Session {
 
   #update (told: unknown): void {
     const settings = changedSettings(this.#settings, told, 'session')
-    for (const need of ['llm', 'transcription', 'tts'] as const) this.#assertServed(need, settings)
+    for (const need of everyNeed) {
+      const missing = this.#unserved(need, settings)
+      if (missing !== null) throw missing
+    }
     if (settings.turns !== this.#settings.turns) this.#turn = null
     this.#settings = settings
     this.#heard.use(settings)
@@ -216,12 +237,11 @@ export class Session {
   }
 
   /** A model that is named anew has to lead somewhere; what is left to the gateway is told when it is needed. */
-  #assertServed (need: Need, settings: Settings): void {
+  #unserved (need: Need, settings: Settings): SvcError | null {
     const named = ({ model, speechModel, transcription }: Settings): string | null =>
       need === 'llm' ? model : need === 'tts' ? speechModel : transcription?.model ?? null
     const isNew = named(settings) !== null && named(settings) !== named(this.#settings)
-    const error = isNew ? this.#deps.missing(need, settings) : null
-    if (error !== null) throw error
+    return isNew ? this.#deps.missing(need, settings) : null
   }
 
   #words (): Json {

@@ -144,6 +144,15 @@ export function changedSettings (settings: Settings, told: unknown, at: string):
   return patched(settings, parsed.data)
 }
 
+/** What of a session or response that an event brings may name models; null without. Pure. */
+export function modelsIn ({ session, response }: Json): Json | null {
+  const told = session ?? response
+  if (!isObject(told)) return null
+  const { model, audio, input_audio_transcription: transcription } = told
+  const named = defined({ model, audio, input_audio_transcription: transcription })
+  return Object.keys(named).length === 0 ? null : named
+}
+
 function patched (settings: Settings, patch: Patch): Settings {
   const { audio: { input = {}, output = {} } = {} } = patch
   const { output_modalities: modalities } = patch

@@ -25,7 +25,7 @@ export const spokenAs = (seconds: number, rate = 24_000): EngineScript => ({
 export const says = (...words: readonly string[]): EngineScript => ({ headers: SSE_TYPE, chunks: chatStream(words) })
 export const hears = (text: string): EngineScript => ({ headers: JSON_TYPE, chunks: [JSON.stringify({ text })] })
 
-const allSlots = { agent: fakeSlot('llm'), stt: fakeSlot('transcription'), tts: fakeSlot('tts') }
+export const allSlots = { agent: fakeSlot('llm'), stt: fakeSlot('transcription'), tts: fakeSlot('tts') }
 
 /** A gateway with a slot that hears, one that answers and one that speaks, none of them loaded. */
 export async function realtimeGateway (

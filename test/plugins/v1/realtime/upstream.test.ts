@@ -1,18 +1,21 @@
 import t, { type Test } from 'tap'
 import type { EngineScript } from '../../../../kernel/testing/index.js'
 import { fakeUpstream, refusal, upstreamTable, type FakeUpstream } from '../../../wire/fake-upstream.js'
-import { bytesIn, hears, JSON_TYPE, realtimeGateway, says, silence, sound, spokenAs, type RealtimeGateway } from './support.js'
+import { allSlots, bytesIn, hears, JSON_TYPE, realtimeGateway, says, silence, sound, spokenAs, type RealtimeGateway } from './support.js'
 
-/** A gateway that has no slot, and an upstream that answers each path as it is told. No list of models was asked for yet. */
+/**
+ * A gateway, without slots unless some are given, and an upstream that answers each path as it is told. No list of models
+ * was asked for yet.
+ */
 async function upstreamGateway (
-  t: Test, chat: EngineScript
+  t: Test, chat: EngineScript, slots: Readonly<Record<string, string>> = {}
 ): Promise<{ readonly gateway: RealtimeGateway, readonly upstream: FakeUpstream }> {
   const upstream = await fakeUpstream(t)
   upstream.engine.answer(({ url }) => {
     if (url === '/v1/models') return { headers: JSON_TYPE, chunks: ['{"data":[{"id":"gpt-9"},{"id":"whisper-1"},{"id":"tts-1"}]}'] }
     return url === '/v1/chat/completions' ? chat : url === '/v1/audio/speech' ? spokenAs(0.2) : hears('What time is it?')
   })
-  return { gateway: await realtimeGateway(t, {}, undefined, upstreamTable('far', upstream.url)), upstream }
+  return { gateway: await realtimeGateway(t, slots, undefined, upstreamTable('far', upstream.url)), upstream }
 }
 
 t.test('what is said is heard, answered and spoken by models of an upstream where there is no slot', async t => {
@@ -43,6 +46,39 @@ t.test('an upstream that refuses to answer fails the response and not the sessio
     } })
   }
   t.equal(upstream.calls.length, 2, 'each is asked once')
+})
+
+t.test('a session that began with slots alone goes on with models of an upstream whose list nothing has asked for', async t => {
+  const text = { type: 'realtime', output_modalities: ['text'] }
+  const others = { type: 'realtime', audio: { input: { transcription: { model: 'far/whisper-1' } }, output: { model: 'far/tts-1' } } }
+  for (const [name, event, answer] of [
+    ['a session that changes what answers', { type: 'session.update', session: { ...text, model: 'gpt-9' } }, 'session.updated'],
+    ['a session that changes what hears and speaks', { type: 'session.update', session: others }, 'session.updated'],
+    ['a session of transcription', { type: 'transcription_session.update', session: { input_audio_transcription: { model: 'far/whisper-1' } } }, 'session.updated'],
+    ['a response of its own', { type: 'response.create', response: { model: 'gpt-9', output_modalities: ['text'] } }, 'response.done']
+  ] as const) {
+    const { gateway, upstream } = await upstreamGateway(t, says('Noon.'), allSlots)
+    const { send, next, events } = await gateway.open()
+    await next('session.created')
+    t.equal(upstream.listings, 0, 'nothing was asked yet')
+    send(event)
+    await next(answer)
+    t.strictSame([upstream.listings, events.filter(({ type }) => type === 'error')], [1, []], name)
+    if (event.session === others || event.type === 'transcription_session.update') continue
+    if (event.type === 'session.update') send({ type: 'response.create' })
+    t.match(JSON.parse((await upstream.call(0)).body.toString()), { model: 'gpt-9' }, name)
+  }
+})
+
+t.test('a model that no list has is refused in the session, which goes on in the order of its events', async t => {
+  const { gateway, upstream } = await upstreamGateway(t, says('Noon.'), allSlots)
+  const { send, next, events } = await gateway.open()
+  send({ type: 'session.update', session: { type: 'realtime', model: 'gpt-8' } })
+  send({ type: 'session.update', session: { type: 'realtime', model: 'gpt-9' } })
+  t.match(await next('error'), { error: { code: 'realtime.no_slot', param: 'model', message: /gpt-8/ } })
+  t.match(await next('session.updated'), { session: { model: 'gpt-9' } })
+  t.strictSame(events.map(({ type }) => type).filter(type => /^(?:error|session\.updated)$/.test(type)), ['error', 'session.updated'])
+  t.equal(upstream.listings, 1)
 })
 
 t.test('a key is given for a session with a model of an upstream, and for none that it does not have', async t => {
