@@ -6,7 +6,7 @@ import { gatewayAt } from '../home/running-gateway.js'
 import { enginesOf } from './engines.js'
 import { homeFiles, isHome } from './home-files.js'
 import { ownReleases, ownTree, releasesIn } from './releases.js'
-import { markedFiles, releasesOf, systemUser, unitFiles, unitOf, type SystemPlace } from './system-files.js'
+import { callersCaches, markedFiles, releasesOf, systemUser, unitFiles, unitOf, type SystemPlace } from './system-files.js'
 import { merged, removeEmpty, type Found, type Kept } from './thing.js'
 
 export interface Extent extends SystemPlace {
@@ -38,7 +38,7 @@ export async function machineThings ({ env, root, home, purge, onRunning }: Exte
   return merged(
     unit === null ? none : await unitFiles(place, unit, stopped),
     await enginesOf(paths, env, { images: purge }),
-    isSystem ? await markedFiles(place, await announcements(paths.secretsEnv, env), purge) : none,
+    isSystem ? await markedFiles(place, await announcements(paths.secretsEnv, env), purge) : await callersCaches(env),
     purge ? await homeFiles(paths, env) : await stays(paths.etc, paths.state),
     purge && isSystem ? { things: await systemUser(place), kept: [] } : none,
     ...releases,

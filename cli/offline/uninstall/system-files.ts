@@ -113,6 +113,11 @@ async function codeCaches (homes: readonly string[], { XDG_CACHE_HOME: named }: 
   }))
 }
 
+/** A home of its own has nothing else outside of it. A caller without HOME has no cache. */
+export async function callersCaches (env: Env): Promise<Found> {
+  return { things: await codeCaches(env.HOME === undefined ? [] : [env.HOME], env), kept: [] }
+}
+
 /** Of who runs this, and of who called sudo. */
 async function homesOf (root: string, { HOME: home = root === '' ? homedir() : '', SUDO_USER: caller = '' }: Env): Promise<readonly string[]> {
   const text = caller === '' ? '' : await readFile(join(root, '/etc/passwd'), 'utf8').catch(() => '')

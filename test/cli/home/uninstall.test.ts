@@ -244,8 +244,20 @@ t.test('a program that the gateway left running is ended first, and then all els
   const id = await runtime.create(tinyProcess({ name: 'left', port: await freePort(), labels: {}, env: {} }), signal)
   await runtime.start(id, signal)
   await runtime.close()
-  t.match(await spawnSvc(['uninstall', '--purge', '--force', '--home', root]).finished, { code: 0, stdout: /engine +left[^]*Everything is removed/, stderr: '' })
+  t.match(await spawnSvc(['uninstall', '--purge', '--force', '--home', root], { HOME: root }).finished, { code: 0, stdout: /engine +left[^]*Everything is removed/, stderr: '' })
   t.notOk(isThere(root))
+})
+
+t.test('a user who removes a home of their own keeps nothing in the cache folder, and needs no root', async t => {
+  const user = mkdtempSync(join(tmpdir(), 'svc-user-'))
+  t.teardown(() => rmSync(user, { recursive: true, force: true }))
+  write(user, { '.svc/etc/svc/svc.toml': '', '.cache/svc/code/0123-x64-command/cli.cjs': 'compiled', '.cache/other/kept': '' })
+  const svc = (...args: string[]): Promise<Finished> => run(['uninstall', '--home', join(user, '.svc'), ...args], { env: { HOME: user } })
+  t.match(await svc(), { code: 0, stdout: /This goes:\n {2}file +\S+\.cache\/svc\/code\nThis stays:\n {2}\S+\.svc\/etc\/svc: --purge/ })
+  t.strictSame(filesIn(user).toSorted(), ['.cache/other/kept', '.svc/etc/svc/svc.toml'])
+  t.notOk(isThere(join(user, '.cache/svc')))
+  t.match(await svc('--purge', '--force'), { code: 0, stdout: /Everything is removed/ })
+  t.strictSame(filesIn(user), ['.cache/other/kept'])
 })
 
 t.test('--dev removes the homes of a development tree and nothing of others; a gateway that runs there is a refusal, of which a dry run warns', async t => {
