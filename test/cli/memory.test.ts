@@ -59,6 +59,13 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     })
     for (const rule of ['skip', 'replace', 'new-id']) t.match(await svc('import', 'project__copy', file, '--on-conflict', rule), { code: 0 }, rule)
     t.equal((await svc('list', '--dataset', 'project:copy')).stdout.match(/Deploys happen on Tuesdays/g)?.length, 2, 'new-id leaves both')
+    const names = '/api/memory/hindsight/v1/default/banks/project__web/aliases'
+    for (const alias of ['website', 'pages']) await host.call('POST', names, { alias })
+    await svc('export', 'project__web', '-o', file)
+    await host.call('DELETE', `${names}/pages`)
+    const named = await svc('import', 'project__named', file, '--aliases')
+    t.match(named, { code: 0, stderr: /^1 other name was left out: it is in use, or not allowed\.\n$/ }, named.stderr)
+    t.match((await host.call('GET', names.replace('__web', '__named'))).json, { aliases: [{ alias: 'pages' }] })
     t.match(await svc('import', 'project__copy', join(folder, 'none.zip')), { code: 1, stderr: /cannot be read/ })
     t.match(await svc('export', 'never__made'), { code: 1, stderr: /^Error: Bank 'never__made' not found\n/ }, 'in words and no JSON')
   })

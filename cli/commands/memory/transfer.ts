@@ -21,7 +21,9 @@ const begunSchema = z.looseObject({ operation_id: z.string() })
 const operationSchema = z.looseObject({
   status: z.string(),
   error_message: z.string().nullish(),
-  result_metadata: z.looseObject({ download_url: z.string().optional() }).nullish()
+  result_metadata: z.looseObject({
+    download_url: z.string().optional(), aliases_imported: z.number().optional(), aliases_skipped: z.number().optional()
+  }).nullish()
 })
 
 export function addMemoryTransfer (memory: Command, cli: Cli): void {
@@ -55,12 +57,18 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
   memory.command('import <bank> <file>')
     .description('create a bank from an exported file')
     .addOption(new Option('--on-conflict <rule>', 'import into an existing bank; what to do with documents that both have').choices(['skip', 'replace', 'new-id']))
+    .option('--aliases', 'give the bank its other names too, except those already in use')
     .option('--json', 'print the final state, as the API reports it')
     .addHelpText('after', examples('svc memory import shared shared.zip', 'svc memory import shared more.zip --on-conflict skip'))
-    .action(async (bank: string, file: string, options: { onConflict?: string, json?: true }, command: Command) => {
+    .action(async (
+      bank: string, file: string, options: { onConflict?: string, aliases?: true, json?: true }, command: Command
+    ) => {
       const client = cli.client(command)
       const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/transfer/import`}`
-      const query = options.onConflict === undefined ? {} : { mode: 'merge', document_conflict: options.onConflict }
+      const query = {
+        ...options.onConflict === undefined ? {} : { mode: 'merge', document_conflict: options.onConflict },
+        ...options.aliases === true && { include_aliases: true }
+      }
       const answer = await client.send({ method: 'POST', path, query, timeoutMs: null }, await formOf(file)).catch((error: unknown) => {
         if (!(error instanceof ApiFailure) || error.status !== 409) throw error
         throw new CliFailure(`bank '${bank}' already exists`, { hints: ['`--on-conflict skip`, `replace` or `new-id` imports the file into it.'], cause: error })
@@ -68,6 +76,9 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
       const done = await ended(cli, client, bank, begunSchema.parse(answer).operation_id)
       if (options.json === true) cli.out.json(done)
       else cli.out.line(`${file} is in ${bank}.`)
+      const { aliases_imported: imported, aliases_skipped: skipped = 0 } = done.result_metadata ?? {}
+      if (options.aliases === true && imported === undefined) cli.out.note('This memory engine imports no other names of a bank.')
+      else if (skipped > 0) cli.out.note(`${skipped === 1 ? '1 other name was left out: it is' : `${skipped} other names were left out: they are`} in use, or not allowed.`)
     })
 }
 

@@ -61,7 +61,8 @@ export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, me
   if (agent === null || target.kind !== 'bank') return
   for (const name of banksOf(target, query)) checkBankOf(agent, name)
   // another name for a bank would let one agent's memories land in another's
-  if (target.rest[0] === 'aliases' && method !== 'GET') checkOperator(agent)
+  const setsAliases = target.rest[0] === 'aliases' && method !== 'GET'
+  if (setsAliases || new URLSearchParams(query).has('include_aliases')) checkOperator(agent)
 }
 
 /** All banks that a request is about: where a clone or an import goes as well. Pure. */

@@ -1,4 +1,5 @@
 import { inPieces, jsonList } from '../store/turn.js'
+import type { ArchivedAlias } from '../aliases/archived.js'
 import type { JsonRow } from './checked.js'
 import type { DocumentEvent, MemoryChange } from './histories.js'
 import type { AuditRecord } from './import-records.js'
@@ -73,6 +74,8 @@ export const bankTables: readonly BankTable[] = ['banks', 'mental_models', 'dire
 export const historyTables = ['audit_log', 'llm_requests'] as const
 /** Hidden facts, as a Hindsight server has them: see `hidden.ts`. */
 export const HIDDEN = 'data/invalidated_memory_units.json'
+/** Other names of the bank; a Hindsight server leaves them out. */
+export const ALIASES = 'bank_aliases.json'
 
 export interface Archive {
   readonly type: 'documents' | 'bank'
@@ -83,6 +86,7 @@ export interface Archive {
   readonly knowledgePages: readonly JsonRow[]
   /** What was asked of the bank, the oldest first. */
   readonly records: readonly AuditRecord[]
+  readonly aliases: readonly ArchivedAlias[]
 }
 
 /** What beside memories a bank is made of. */
@@ -90,6 +94,8 @@ export interface BankRest {
   readonly rows: Readonly<Partial<Record<Exclude<BankTable, 'banks'>, Iterable<JsonRow>>>>
   readonly knowledgePages: Iterable<JsonRow>
   readonly records?: readonly AuditRecord[]
+  /** Undefined where they are not wanted. */
+  readonly aliases?: readonly ArchivedAlias[] | undefined
 }
 
 /** Takes what a bank is made of, in this order: whatever is a list may be read as it is taken, or later. */
@@ -100,6 +106,7 @@ export interface BankSink {
   addHidden (rows: Iterable<JsonRow>): Promise<void>
   addRows (table: BankTable, rows: Iterable<JsonRow>): Promise<void>
   addKnowledge (pages: Iterable<JsonRow>): Promise<void>
+  addAliases (rows: Iterable<JsonRow>): Promise<void>
   addHistory (table: typeof historyTables[number], rows: Iterable<JsonRow>): Promise<void>
 }
 
@@ -135,6 +142,10 @@ export class ArchiveWriter implements BankSink {
 
   async addKnowledge (pages: Iterable<JsonRow>): Promise<void> {
     this.#counts.knowledge_page_count = await this.#list('knowledge_pages.json', pages, false)
+  }
+
+  async addAliases (rows: Iterable<JsonRow>): Promise<void> {
+    await this.#list(ALIASES, rows, false)
   }
 
   async addHidden (rows: Iterable<JsonRow>): Promise<void> {

@@ -64,6 +64,9 @@ class Copy implements BankSink {
     this.#pages = pages
   }
 
+  /** A name leads to one bank. */
+  async addAliases (): Promise<void> {}
+
   /** A copy has a record of its own. */
   async addHistory (): Promise<void> {}
 }

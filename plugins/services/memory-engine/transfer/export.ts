@@ -1,3 +1,4 @@
+import { aliasesOf } from '../aliases/archived.js'
 import type { Core } from '../core.js'
 import { MentalModelTable } from '../models/mental-model-table.js'
 import { DirectiveTable } from '../models/directive-table.js'
@@ -203,6 +204,7 @@ async function addConfig (core: Core, sink: BankSink, bank: BankRow): Promise<vo
   await sink.addRows('banks', [settingsRow(bank)])
   await sink.addRows('directives', directives())
   await sink.addRows('webhooks', webhooks())
+  await sink.addAliases(aliasesOf(core.store, bank))
 }
 
 /** Name, character and settings of a bank. Pure. */

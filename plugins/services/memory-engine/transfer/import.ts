@@ -1,3 +1,4 @@
+import { importAliases } from '../aliases/archived.js'
 import { configDefaults, configProblem } from '../banks/config.js'
 import { traits } from '../banks/profile.js'
 import type { Core } from '../core.js'
@@ -18,12 +19,16 @@ export interface BankParts {
   readonly config: boolean
 }
 
+/** An archive without what is not wanted of it. */
+export type Brought = Omit<Archive, 'aliases'> & Pick<BankRest, 'aliases'>
+
 /** What beside memories is in an archive. In the caller's transaction. */
 export function withRest (core: Core, bank: BankRow, rest: BankRest, config: boolean, imported: Imported): Imported {
   const models = importModels(core, bank, rest)
   importRecords(core, bank, rest.records ?? [])
+  const aliases = rest.aliases === undefined ? {} : importAliases(core, bank, rest.aliases)
   const rules = config ? importRules(core, bank, rest) : { directives_imported: 0, webhooks_imported: 0 }
-  return { ...imported, result: { bank_id: bank.bank_id, ...imported.result, ...models, ...rules } }
+  return { ...imported, result: { bank_id: bank.bank_id, ...imported.result, ...models, ...rules, ...aliases } }
 }
 
 const FACTS_AT_ONCE = 100
@@ -56,7 +61,7 @@ export interface Filling {
 }
 
 /** An archive, or parts of it. */
-export function fillingOf (core: Core, archive: Archive, { data, config }: BankParts, run: Pick<Run, 'signal' | 'progress'>): Filling {
+export function fillingOf (core: Core, archive: Brought, { data, config }: BankParts, run: Pick<Run, 'signal' | 'progress'>): Filling {
   return {
     settings: config ? archive.rows.banks?.[0] : undefined,
     config,

@@ -7,9 +7,9 @@ import { deleteBank, ensureBank, findBank, type BankRow } from '../store/bank-ta
 import { deleteDocument, findDocument, type DocumentRow } from '../store/document-table.js'
 import { admitMemory, type MemoryRow } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
-import type { Archive, TransferDocument } from './archive.js'
+import type { TransferDocument } from './archive.js'
 import { dropUpload } from './file-table.js'
-import { importConfig, slicesOf, weightOf, withRest, writeSlices, type BankParts } from './import.js'
+import { importConfig, slicesOf, weightOf, withRest, writeSlices, type BankParts, type Brought } from './import.js'
 import { Importing } from './importing.js'
 import { dropStage, findStage, newStage } from './stage.js'
 
@@ -41,7 +41,7 @@ export interface Merging extends BankParts {
 }
 
 export async function mergeArchive (
-  core: Core, operation: Operation, run: Run, archive: Archive, merging: Merging
+  core: Core, operation: Operation, run: Run, archive: Brought, merging: Merging
 ): Promise<void> {
   try {
     const brought = merging.data ? archive : { ...archive, documents: [], observations: [] }
@@ -56,7 +56,7 @@ export async function mergeArchive (
   }
 }
 
-async function stageAll (core: Core, operation: Operation, run: Run, archive: Archive, merging: Merging): Promise<Staged> {
+async function stageAll (core: Core, operation: Operation, run: Run, archive: Brought, merging: Merging): Promise<Staged> {
   const { store } = core
   const target = findBank(store, merging.bankId)
   if (target === undefined && !merging.makes) throw new PermanentFailure(`Bank '${merging.bankId}' not found`)
@@ -86,12 +86,12 @@ class Move {
   readonly #core: Core
   readonly #operation: Operation
   readonly #run: Run
-  readonly #archive: Archive
+  readonly #archive: Brought
   readonly #merging: Merging
   readonly #staged: Staged
   readonly #stage: BankRow
 
-  constructor (core: Core, operation: Operation, run: Run, archive: Archive, merging: Merging, staged: Staged) {
+  constructor (core: Core, operation: Operation, run: Run, archive: Brought, merging: Merging, staged: Staged) {
     const stage = findStage(core, operation.id)
     if (stage === undefined) throw new PermanentFailure('what was to be imported is gone')
     this.#core = core

@@ -1,7 +1,8 @@
 import {
-  bankTables, HIDDEN, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
+  ALIASES, bankTables, HIDDEN, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
+import { aliasesIn } from '../aliases/archived.js'
 import { factTypes } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
 import { array, object, oneOf, optional, strings, text, time, whole, type JsonRow } from './checked.js'
@@ -46,7 +47,8 @@ export async function readArchive (bytes: Buffer): Promise<Archive> {
     observations,
     rows: Object.fromEntries(bankTables.filter(table => files.has(`${table}.json`)).map(table => [table, rowsOf(`${table}.json`)])),
     knowledgePages: rowsOf('knowledge_pages.json'),
-    records: rowsOf(AUDIT_LOG).map((row, n) => recordOf(row, `${AUDIT_LOG}[${n}]`))
+    records: rowsOf(AUDIT_LOG).map((row, n) => recordOf(row, `${AUDIT_LOG}[${n}]`)),
+    aliases: aliasesIn(rowsOf(ALIASES), ALIASES)
   }
 }
 

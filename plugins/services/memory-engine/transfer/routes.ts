@@ -1,3 +1,4 @@
+import { bankOf } from '../aliases/alias.js'
 import type { Core } from '../core.js'
 import type { NewOperation } from '../operations/operation-table.js'
 import { operationsOf } from '../operations/operations.js'
@@ -52,13 +53,13 @@ const importDocuments: Handler = async ({ core, params, query, body, headers, ig
 const importBank: Handler = async ({ core, params, query, body, headers, ignored }) => {
   const given = readQuery(query, ignored, {
     mode: optional(text, 'restore'), target_bank_id: maybe(text), document_conflict: optional(text, 'skip'), include_data: maybe(bool),
-    include_bank_config: maybe(bool), include_history: maybe(bool)
+    include_bank_config: maybe(bool), include_history: maybe(bool), include_aliases: optional(bool, false)
   })
   if (!importModes.includes(given.mode as 'restore')) throw new WireError(400, `Invalid mode '${given.mode.slice(0, 50)}'. Must be one of: ${importModes.join(', ')}`)
   const onConflict = conflictOf('document_conflict', given.document_conflict)
   const { file, archive } = await uploaded(body, headers)
   if (archive.type !== 'bank') throw new WireError(400, `Not a whole-bank archive (archive_type='documents'); use document-transfer instead`)
-  const target = given.target_bank_id ?? params.bank_id!
+  const target = bankOf(core.store, given.target_bank_id ?? params.bank_id!)
   mustBeName(target)
   const isNew = given.mode === 'restore'
   if (isNew && findBank(core.store, target) !== undefined) {
@@ -67,7 +68,7 @@ const importBank: Handler = async ({ core, params, query, body, headers, ignored
   const payload: ImportPayload = {
     onConflict, target: {
       bankId: target, isNew, data: given.include_data ?? true, config: given.include_bank_config ?? true,
-      history: given.include_history ?? true
+      history: given.include_history ?? true, aliases: given.include_aliases
     }
   }
   return submittedWithFile(core, { bankId: params.bank_id!, type: 'import_bank', filename: file.filename, payload }, file)
@@ -79,7 +80,7 @@ const clone: Handler = ({ core, params, query, ignored }) => {
   })
   const { bank_id: bankId } = needBank(core.store, params.bank_id!)
   mustBeName(target)
-  if (findBank(core.store, target) !== undefined) throw new WireError(409, `Target bank '${target}' already exists`)
+  if (findBank(core.store, bankOf(core.store, target)) !== undefined) throw new WireError(409, `Target bank '${target}' already exists`)
   const payload: ClonePayload = { target, data, config }
   return submitted(core, { bankId, type: 'clone_bank', payload })
 }

@@ -7,7 +7,7 @@ import { cloneOf } from './clone.js'
 import { exportArchive, type ExportOptions } from './export.js'
 import { readArchive } from './read-archive.js'
 import { dropUpload, ExportFile, readUpload } from './file-table.js'
-import { fillBank, fillingOf, mustBeNew, type Filling } from './import.js'
+import { fillBank, fillingOf, mustBeNew, type Brought, type Filling } from './import.js'
 import type { Imported } from './importing.js'
 import { mergeArchive, type ConflictMode } from './merge.js'
 import { dropStage, newStage } from './stage.js'
@@ -40,6 +40,8 @@ export interface ImportPayload {
     readonly data: boolean
     readonly config: boolean
     readonly history: boolean
+    /** Undefined in an operation of a release that knew none. */
+    readonly aliases?: boolean
   } | null
 }
 
@@ -47,7 +49,11 @@ export function importWork (core: Core): Work {
   return async (operation, run) => {
     const { onConflict, target } = operation.payload as ImportPayload
     const whole = await archiveOf(core, operation)
-    const archive = target?.history === false ? { ...whole, records: [] } : whole
+    const archive: Brought = {
+      ...whole,
+      ...target?.history === false && { records: [] },
+      aliases: target?.aliases === true ? whole.aliases : undefined
+    }
     if (target?.isNew === true) return await make(core, operation, run, target.bankId, fillingOf(core, archive, target, run))
     await mergeArchive(core, operation, run, archive, target === null
       ? { bankId: operation.bankId, makes: false, hasRest: false, data: true, config: false, onConflict }

@@ -37,6 +37,12 @@ async function filled (wire: Wire): Promise<void> {
   await over(wire.call, 'b', id)
 }
 
+async function filledWithNames ({ call }: Pick<Wire, 'call'>): Promise<void> {
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  await call('POST', 'b/aliases', { alias: 'hive' })
+  await call('POST', 'b/aliases', { alias: 'bee', primary: true })
+}
+
 t.test('documents go from one bank to another with all that was made of them, and a repetition skips, replaces or doubles', async t => {
   const wire = openWithChat(t, () => 'x')
   await filled(wire)
@@ -187,6 +193,12 @@ t.test('an archive is checked whole before it changes anything', async t => {
     [with_('documents/000001.json', '{"id":"x","events":[{"kind":"born","created_at":"2024-05-01"}]}'), /events\[0\]\.kind must be one of retain, /],
     [with_('documents/000001.json', '{"id":"x","events":[{"kind":"retain"}]}'), /events\[0\]\.created_at must be an ISO time/],
     [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":[{"changed_at":"2024-05-01","kind":"edited"}]}]}'), /changes\[0\]\.previous_text must be a text/],
+    // keys of another meaning, as another program may have them
+    [with_('documents/000001.json', '{"id":"x","events":{"retain":1}}'), /: events must be a list/],
+    [with_('documents/000001.json', '{"id":"x","events":["retain"]}'), /: events\[0\] must be an object/],
+    [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":"many"}]}'), /facts\[0\]\.changes must be a list/],
+    [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":[{"changed_at":"2024-05-01","kind":"moved","previous_text":"y"}]}]}'), /changes\[0\]\.kind must be one of edited/],
+    [with_('observations.json', '[{"text":"x","changes":[7]}]'), /observations\.json\[0\]\.changes\[0\] must be an object/],
     [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
     [with_('history/audit_log.json', '[{"action":"retain","transport":"http"}]'), /audit_log\.json\[0\]\.started_at must be an ISO time/],
     [with_('history/audit_log.json', '[{"action":7}]'), /audit_log\.json\[0\]\./],
@@ -249,6 +261,54 @@ t.test('a bank is exported, restored and cloned whole; its webhooks come without
   const { download_url: url } = (await over(call, 'twin', (await call('POST', 'twin/transfer/export')).body.operation_id)).result_metadata
   await call('DELETE', 'twin/documents/d1')
   t.match(await call('GET', url), { status: 404 }, 'an exported copy goes with the first memory that is deleted')
+})
+
+t.test('other names of a bank come with its archive where they are asked for, but for those that are taken', async t => {
+  const wire = openEngine(t)
+  const { call } = wire
+  await filledWithNames(wire)
+  const archive = await exported(wire, 'b', 'transfer/export')
+  t.match(await readArchive(archive), { aliases: [{ alias: 'bee', primary: true }, { alias: 'hive', primary: false }] })
+  t.notOk(unzip(await exported(wire, 'b', 'transfer/export?include_bank_config=false'), 1e6).has('bank_aliases.json'))
+  const namesOf = async (bank: string): Promise<unknown> => (await call('GET', `${bank}/aliases`)).body.aliases
+  const restored = async (path: string, bytes = archive): Promise<Record<string, unknown>> => {
+    const { status, body } = await call('POST', path, ...form('file', 'a.zip', bytes))
+    t.equal(status, 202, JSON.stringify(body))
+    return (await over(call, path.split('/')[0]!, body.operation_id)).result_metadata
+  }
+  t.strictSame((await restored('plain/transfer/import')).aliases_imported, undefined)
+  t.same(await namesOf('plain'), [], 'an archive claims no names by itself')
+  t.match(await call('POST', 'plain/transfer/import?target_bank_id=bee', ...form('file', 'a.zip', archive)), { status: 409, body: { detail: /'b' already exists/ } })
+  t.match(await call('POST', 'plain/clone?target_bank_id=hive'), { status: 409 }, 'no bank is made under the other name of one')
+  const wanted = 'transfer/import?include_aliases=true'
+  t.match(await restored(`early/${wanted}`), { aliases_imported: 0, aliases_skipped: 2 }, 'what leads to a bank goes on to')
+  t.same(await namesOf('b'), [{ alias: 'bee', primary: true }, { alias: 'hive', primary: false }])
+  await call('DELETE', 'b')
+  await call('PUT', 'hive', {})
+  t.match(await restored(`late/${wanted}`), { aliases_imported: 1, aliases_skipped: 1 })
+  t.same(await namesOf('bee'), [{ alias: 'bee', primary: true }])
+  await call('DELETE', 'hive')
+  await call('PATCH', 'late/aliases/bee', { primary: false })
+  await call('POST', 'late/aliases', { alias: 'first', primary: true })
+  t.match(await restored(`late/${wanted}&mode=merge`), { aliases_imported: 1, aliases_skipped: 1 })
+  t.match(await namesOf('late'), [{ alias: 'first', primary: true }, { alias: 'bee' }, { alias: 'hive' }], 'and the bank stays known by the name that it has')
+  await call('DELETE', 'late')
+  t.match(await restored(`private__bo/${wanted}`), { aliases_imported: 0, aliases_skipped: 2 }, 'what is one agent’s alone has one name')
+
+  const claims = (aliases: readonly unknown[]): Buffer => {
+    const zip = zipInMemory()
+    for (const [name, bytes] of unzip(archive, 1e6)) zip.add(name, name === 'bank_aliases.json' ? Buffer.from(JSON.stringify(aliases)) : bytes)
+    return zip.end()
+  }
+  for (const [row, why] of [['bee', /\[0\] must be an object/], [{ alias: 7, primary: true }, /\[0\]\.alias must be a text/], [{ alias: 'bee' }, /\[0\]\.primary must be true or false/]] as const) {
+    t.match(await call('POST', 'odd/transfer/import', ...form('file', 'a.zip', claims([row]))), { status: 400, body: { detail: why } }, String(why))
+  }
+  const names = ['shared', 'agents', 'project__web', 'private__bo', 'odd', 'x/y', ' ', 'n'.repeat(10_000), 'twice', 'twice']
+  t.match(await restored(`odd/${wanted}`, claims(names.map(alias => ({ alias, primary: true })))), { aliases_imported: 1, aliases_skipped: 9 }, 'nothing that no client could give it')
+  const many = (from: number, count: number): Buffer => claims(Array.from({ length: count }, (_, i) => ({ alias: `n${from + i}`, primary: false })))
+  t.match(await call('POST', 'many/transfer/import', ...form('file', 'a.zip', many(0, 10_001))), { status: 400, body: { detail: /at most 10000 names/ } })
+  t.match(await restored(`many/${wanted}`, many(0, 9_999)), { aliases_imported: 9_999, aliases_skipped: 0 })
+  t.match(await restored(`many/${wanted}&mode=merge`, many(9_999, 3)), { aliases_imported: 1, aliases_skipped: 2 }, 'and no more than a bank may have')
 })
 
 t.test('what an archive says of webhooks, mental models and settings is read as a request is', async t => {

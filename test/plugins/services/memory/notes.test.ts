@@ -269,6 +269,7 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
     ['POST', `${wire}/banks/private__bob/clone?target_bank_id=mine`],
     ['POST', `${wire}/banks/shared/transfer/import?target_bank_id=private%5F_bob`],
     ['POST', `${wire}/banks/shared/aliases`, { alias: 'private__bob' }],
+    ['POST', `${wire}/banks/shared/transfer/import?include_aliases=true`],
     ['GET', `${wire}/chunks/private__bob_d_0`],
     ['GET', `${wire}/files/download/tenants/public/banks/private__bob/exports/1/transfer.zip`],
     ['GET', `${wire}/files/download/tenants%2fpublic%2fbanks%2fprivate__bob%2fexports%2f1%2ftransfer.zip`],
@@ -321,6 +322,10 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
   t.match((await host.call('GET', '/api/memory/banks/private__bob/memories')).json, { total: 1 }, 'and to the operator')
   t.match(await host.call('POST', `${wire}/banks/private%5F_bob/aliases`, { alias: 'bobs' }), { status: 403, json: { error: { code: 'memory.bank_private' } } },
     'who gives it another name, opens it to all')
+  for (const path of ['transfer/import?include_aliases=true', '%74ransfer/import?mode=merge&include%5Faliases=1', 'transfer%2Fimport?include_aliases=']) {
+    t.match(await host.call('POST', `${wire}/banks/mine/${path}`, {}, as('mallory')), { status: 403, json: { error: { code: 'memory.operator_only' } } },
+      `${path}: an archive gives a bank other names for the operator alone`)
+  }
   t.match((await host.call('POST', '/api/memory/search', { query: 'bob secret' }, as('bob', true))).json.items, [{ dataset: 'shared' }, { dataset: 'private:bob' }])
 })
 
