@@ -22,7 +22,7 @@ interface Wish {
   readonly patienceS?: number
 }
 
-async function select (t: Test, { driver, env, patienceS = 1 }: Wish): Promise<ContainerRuntime> {
+async function select (t: Test, { driver, env, patienceS = 60 }: Wish): Promise<ContainerRuntime> {
   const settings = { driver, connect_timeout_s: patienceS }
   const stateDir = t.testdir()
   const runtime = await selectRuntime({ settings, stateDir, env, clock: realClock, log: recordingLogger(), uid: null })
@@ -108,7 +108,8 @@ t.test('a driver that was asked for and does not answer is an error with the nex
   ]
   for (const [host, driver, message] of cases) {
     // a machine with an engine of its own would answer for itself after DOCKER_HOST
-    const outcome = await select(t, { driver, env: { DOCKER_HOST: host, DOCKER_CERT_PATH: '/nowhere' }, patienceS: 0.2 }).then(
+    const patience = host === silent ? { patienceS: 0.2 } : {}
+    const outcome = await select(t, { driver, env: { DOCKER_HOST: host, DOCKER_CERT_PATH: '/nowhere' }, ...patience }).then(
       runtime => ({ code: 'runtime.unavailable', message: runtime.info.reason }), (error: unknown) => error)
     t.match(outcome, { code: 'runtime.unavailable', message }, host)
   }
@@ -170,9 +171,10 @@ t.test('the engine host of the last run is waited for while it is silent, and no
   const stateDir = t.testdir()
   const log = recordingLogger()
   const instance = 'mine'
-  const options = { settings: { driver: 'auto' as const, connect_timeout_s: 0.2 }, stateDir, env: { DOCKER_HOST: daemon.host }, clock: realClock, log, uid: null }
-  const first = await selectRuntime(options)
-  await endFormerEngines({ ...options, instance, withinMs: 200, hosts: [first.info], asked: new Set() })
+  const patient = { settings: { driver: 'auto' as const, connect_timeout_s: 60 }, stateDir, env: { DOCKER_HOST: daemon.host }, clock: realClock, log, uid: null }
+  const options = { ...patient, settings: { ...patient.settings, connect_timeout_s: 0.2 } }
+  const first = await selectRuntime(patient)
+  await endFormerEngines({ ...patient, instance, withinMs: 60_000, hosts: [first.info], asked: new Set() })
   await first.close()
 
   let asked = 0
@@ -196,7 +198,7 @@ t.test('the engine host of the last run is waited for while it is silent, and no
   t.equal(other.info.driver, 'process', 'an operator may say so')
   await other.close()
   await daemon.close()
-  const last = await selectRuntime({ ...options, waitMs: 100 })
+  const last = await selectRuntime({ ...patient, waitMs: 100 })
   t.not(last.info.endpoint, daemon.host, 'what is not there any more runs nothing')
   await last.close()
 })
@@ -208,9 +210,9 @@ t.test('engines on a host that is not used any more are ended, also at a later s
   const instance = 'mine'
   const env = { DOCKER_HOST: daemon.host }
   const start = async (driver: DriverSetting): Promise<ContainerRuntime> => {
-    const options = { settings: { driver, connect_timeout_s: 0.5 }, stateDir, env, clock: realClock, log, uid: null }
+    const options = { settings: { driver, connect_timeout_s: 60 }, stateDir, env, clock: realClock, log, uid: null }
     const runtime = await selectRuntime(options)
-    await endFormerEngines({ ...options, instance, withinMs: 500, hosts: [runtime.info], asked: new Set() })
+    await endFormerEngines({ ...options, instance, withinMs: 60_000, hosts: [runtime.info], asked: new Set() })
     return runtime
   }
   const removed: string[] = []
