@@ -63,7 +63,7 @@ t.test('a server that crashes in a call fails that call with its last words, and
   await gateway.call('odd', 'crash')
   await gateway.reaches('odd', 'failed')
   const refused = failure(await gateway.call('odd', 'echo'))
-  t.match(refused, { code: 'mcp.server_failed', message: /failed 2 times and is tried again in [45] s; POST \/api\/mcp\/odd\/restart does not wait/ })
+  t.match(refused, { code: 'mcp.server_failed', message: /failed 2 times and is tried again in [1-5] s; POST \/api\/mcp\/odd\/restart does not wait/ })
   t.ok((refused.details.retry_after_s as number) > 0)
   ahead += 5_000
   t.equal(await gateway.text('odd', 'echo', { text: 'later' }), 'later')
@@ -124,15 +124,17 @@ t.test('what a server should not write harms nobody else', async t => {
 })
 
 t.test('a call that hangs ends with its client, or at its limit, and the server is told', async t => {
-  const gateway = await hosted(t, { odd: record([], 'call_timeout_s = 1\n') })
-  await gateway.reaches('odd', 'running')
-  t.match(failure(await gateway.call('odd', 'hang')), { code: 'mcp.call_timeout' })
+  const gateway = await hosted(t, { odd: record(), hasty: record([], 'call_timeout_s = 1\n') })
+  await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('hasty', 'running')])
+  t.match(failure(await gateway.call('hasty', 'hang')), { code: 'mcp.call_timeout' })
+  await gateway.gateway.kernel().config.change(draft => draft.toolServers.patch('hasty', { call_timeout_s: 300 }))
+  t.equal(await gateway.text('hasty', 'cancelled'), '1')
   const leaving = new AbortController()
   const left = gateway.call('odd', 'hang', {}, leaving.signal)
   t.equal(await gateway.text('odd', 'echo', { text: 'alive' }), 'alive')
   leaving.abort(new Error('the client has left'))
   t.equal((await left).kind, 'failed')
-  t.equal(await gateway.text('odd', 'cancelled'), '2')
+  t.equal(await gateway.text('odd', 'cancelled'), '1')
 })
 
 t.test('tools that change while the server runs are listed anew', async t => {
@@ -207,7 +209,7 @@ t.test('a server that repeats its secret in a refusal tells it to nobody', async
 })
 
 t.test('a server that never answers what it does not know is greeted as an older one', async t => {
-  const gateway = await hosted(t, { odd: record(['--silent'], 'start_timeout_s = 3\n') })
+  const gateway = await hosted(t, { odd: record(['--silent'], 'start_timeout_s = 10\n') })
   await gateway.reaches('odd', 'running')
   t.equal(await gateway.text('odd', 'echo', { text: 'at last' }), 'at last')
 })
