@@ -1,6 +1,6 @@
 import type { Core } from '../core.js'
 import { wireTime } from '../wire/times.js'
-import { laneOf, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
+import { laneOf, operationTypes, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
 import type { OperationTable } from './operation-table.js'
 
 /** What a piece of work may use while it runs. */
@@ -37,7 +37,8 @@ export interface QueueDeps {
 }
 
 const AT_ONCE = 4
-const LOOK_AHEAD = 64
+/** One of each type, in as many lanes as may be busy and as many more. */
+const LOOK_AHEAD = 2 * AT_ONCE * operationTypes.length
 /** A timer holds no longer pause than this; the queue then looks again. */
 const LONGEST_TIMER_MS = 60_000
 

@@ -104,10 +104,30 @@ export class OperationTable {
     ).map(operationOf)
   }
 
-  /** Those that may run now, oldest first. A parent never does: its children do. */
+  /** Whether a child of the same parent that comes before this one has failed. */
+  hasFailedBefore ({ parentId, subBatchIndex }: Operation): boolean {
+    return this.#store.get(`SELECT 1 FROM operations WHERE parent_id = ? AND sub_batch_index < ? AND status = 'failed' LIMIT 1`,
+      [parentId, subBatchIndex]) !== undefined
+  }
+
+  /**
+   * Those that may run now, the oldest of each bank and type, oldest first: what waits in one bank hides nothing of another. A
+   * parent never does: its children do, each after those before it.
+   */
   runnable (limit: number): ReadonlyArray<Pick<Operation, 'id' | 'bankId' | 'type'>> {
-    return this.#store.all<Row>(`SELECT id, bank_id, type FROM operations WHERE status = 'pending' AND type != 'batch_retain'
-      AND (next_retry_at IS NULL OR next_retry_at <= ?) ORDER BY created_at, rowid LIMIT ?`, [this.#now(), limit])
+    return this.#store.all<Row>(`WITH RECURSIVE kinds (bank_id, type) AS (
+        SELECT * FROM (SELECT bank_id, type FROM operations WHERE status = 'pending' ORDER BY bank_id, type LIMIT 1)
+        UNION ALL
+        SELECT o.bank_id, o.type FROM kinds JOIN operations o ON o.seq = coalesce(
+          (SELECT seq FROM operations WHERE status = 'pending' AND bank_id = kinds.bank_id AND type > kinds.type ORDER BY type LIMIT 1),
+          (SELECT seq FROM operations WHERE status = 'pending' AND bank_id > kinds.bank_id ORDER BY bank_id, type LIMIT 1))
+      )
+      SELECT o.id, o.bank_id, o.type FROM kinds JOIN operations o ON o.seq = (SELECT seq FROM operations one
+        WHERE status = 'pending' AND bank_id = kinds.bank_id AND type = kinds.type AND (next_retry_at IS NULL OR next_retry_at <= ?)
+          AND NOT EXISTS (SELECT 1 FROM operations before WHERE before.status = 'pending' AND before.parent_id = one.parent_id
+            AND before.sub_batch_index < one.sub_batch_index)
+        ORDER BY seq LIMIT 1)
+      WHERE kinds.type != 'batch_retain' ORDER BY o.seq LIMIT ?`, [this.#now(), limit])
       .map(({ id, bank_id: bankId, type }) => ({ id, bankId, type }))
   }
 

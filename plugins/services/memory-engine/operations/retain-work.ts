@@ -59,6 +59,9 @@ export function retainWork (core: Core): Work {
     run.commit(() => {
       const all = document === undefined ? items.filter(item => begun.has(item.documentId) || isOwn(core, bank, item, operation))
         : [itemOf(core, bank, document)]
+      if (all.length < items.length && operationsOf(core).table.hasFailedBefore(operation)) {
+        throw new PermanentFailure('an earlier part of this retain failed, and this one goes on in its document; retry the whole')
+      }
       const { kinds, memories } = retain(core, bank, all)
       nameOperation(core.store, document === undefined ? kinds : new Map([...kinds.keys()].map(each => [each, 'reprocess'])), operation.id)
       for (const { documentId, piece, updateMode } of all) {

@@ -1,7 +1,8 @@
 import t from 'tap'
 import { parentStatus, PermanentFailure, retryAfter, retryPauseMs } from '../../../../plugins/services/memory-engine/operations/operation.js'
-import { over } from './models-support.js'
-import { openEngine } from './support.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { openWithChat, over } from './models-support.js'
+import { noModels, openEngine } from './support.js'
 
 t.test('an unknown operation is answered as the server does: found nowhere when asked for, 404 when acted on', async t => {
   const { call } = openEngine(t)
@@ -78,4 +79,52 @@ t.test('a large asynchronous retain is worked off in parts, and a document that 
   for (const n of [1, 2, 3]) t.ok(document.original_text.includes(`Part ${n} of`), `part ${n} is there`)
   const { body: { operation_id: none } } = await call('POST', 'b/memories', { items: [], async: true })
   t.match(await over(call, 'b', none), { status: 'completed', child_operations: null })
+})
+
+t.test('what waits in one bank for a model that hangs holds up no other bank, nor what is written in its own', async t => {
+  const { call } = openWithChat(t, () => new Promise<string>(() => {}), {
+    abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true })
+  })
+  const items = Array.from({ length: 100 }, (_, i) => ({ content: `Fact ${i}.`, document_id: `d${i}` }))
+  await call('POST', 'a/memories', { items })
+  t.match((await call('GET', 'a/operations?type=graph_maintenance')).body, { total: 100 })
+  for (const bank of ['b', 'a']) {
+    const { body: { operation_id: id } } = await call('POST', `${bank}/memories`, { items: [{ content: 'Tea.' }], async: true })
+    t.match(await over(call, bank, id), { status: 'completed' }, bank)
+  }
+})
+
+t.test('the parts of a retain come in their order and none is left out, where one fails in passing or for good and is tried again', async t => {
+  const { call, path } = openEngine(t)
+  const items = [1, 2, 3].map(n => ({ content: `Part ${n} of the story goes on and on. `.repeat(600), document_id: 'story' }))
+  const begun = async (bank: string): Promise<{ readonly id: string, readonly first: string }> => {
+    const { body: { operation_id: id } } = await call('POST', `${bank}/memories`, { items, async: true })
+    return { id, first: (await call('GET', `${bank}/operations/${id}`)).body.child_operations[0].operation_id }
+  }
+  const whole = async (bank: string, id: string): Promise<void> => {
+    t.match(await over(call, bank, id), { status: 'completed' }, bank)
+    const { original_text: text } = (await call('GET', `${bank}/documents/story`)).body
+    t.same([1, 2, 3].filter(n => text.includes(`Part ${n} of`)), [1, 2, 3], bank)
+  }
+  await call('PUT', 'passing', {})
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  store.exec(`CREATE TRIGGER fails BEFORE UPDATE OF status ON operations WHEN NEW.status = 'completed' AND NEW.sub_batch_index = 1
+    AND NEW.type = 'retain' AND NEW.document_id = 'story' BEGIN SELECT RAISE(ABORT, 'not now'); END`)
+  const passing = await begun('passing')
+  t.match(await over(call, 'passing', passing.first), { status: 'pending', retry_count: 1, error_message: /not now/ })
+  const { body: { operation_id: other } } = await call('POST', 'passing/memories', { items: [{ content: 'Tea.' }], async: true })
+  t.match(await over(call, 'passing', other), { status: 'completed' }, 'what is no part of it goes on')
+  t.match((await call('GET', `passing/operations/${passing.id}`)).body.child_operations.map(({ status }: { status: string }) => status), ['pending', 'pending', 'pending'])
+
+  store.exec('CREATE TRIGGER last_try AFTER INSERT ON operations WHEN NEW.sub_batch_index = 1 BEGIN UPDATE operations SET retry_count = 3 WHERE id = NEW.id; END')
+  const lasting = await begun('lasting')
+  const failed = await over(call, 'lasting', lasting.id)
+  t.match(failed, { status: 'failed' })
+  t.match(failed.child_operations, [{ status: 'failed', error_message: /not now/ }, { status: 'failed', error_message: /an earlier part/ }, { status: 'failed' }])
+  store.exec('DROP TRIGGER fails; DROP TRIGGER last_try')
+  t.equal((await call('POST', `passing/operations/${passing.first}/retry`)).status, 200)
+  await whole('passing', passing.id)
+  t.equal((await call('POST', `lasting/operations/${lasting.id}/retry`)).status, 200)
+  await whole('lasting', lasting.id)
 })

@@ -11,9 +11,10 @@ import { documentHash } from './0027-document-hash.js'
 import { staged } from './0031-staged.js'
 import { pages } from './0040-pages.js'
 import { hidden } from './0041-hidden.js'
+import { lanes } from './0042-lanes.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages, hidden
+  staged, pages, hidden, lanes
 ]
