@@ -1,3 +1,4 @@
+import os
 from typing import List, Literal
 
 import agents
@@ -65,6 +66,30 @@ def tries(name, kind):
 
 tries("chat completions", agents.OpenAIChatCompletionsModel)
 tries("responses, its default", agents.OpenAIResponsesModel)
+
+
+def tries_by_name(name):
+    """An agent that names its model and nothing else."""
+
+    @check(f"{name}: run, and a tool")
+    async def _():
+        asked = agents.Agent(name="a", instructions="Be brief.", model="agent")
+        assert (await agents.Runner.run(asked, "Who are you?")).final_output == SENTENCE
+        called.clear()
+        calls = agents.Agent(name="a", model=CALLER, tools=[embed_text], tool_use_behavior="stop_on_first_tool")
+        assert (await agents.Runner.run(calls, "x")).final_output == "done"
+        assert len(called) == 1
+        fits_tool(called[0])
+
+
+os.environ.update(OPENAI_BASE_URL=BASE, OPENAI_API_KEY="anything")
+tries_by_name("by OPENAI_BASE_URL alone")
+for key in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+    del os.environ[key]
+agents.set_default_openai_client(client, use_for_tracing=False)
+tries_by_name("by set_default_openai_client")
+agents.set_default_openai_api("chat_completions")
+tries_by_name("by set_default_openai_client, with chat completions")
 
 
 @check("responses: a run goes on from the last response of another")

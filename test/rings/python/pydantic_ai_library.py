@@ -1,3 +1,4 @@
+import os
 from typing import List, Literal
 
 from openai import AsyncOpenAI
@@ -78,3 +79,34 @@ def tries(name, kind):
 
 tries("chat completions", OpenAIChatModel)
 tries("responses", OpenAIResponsesModel)
+
+
+def tries_by_name(kind):
+    """What knows the gateway by OPENAI_BASE_URL alone."""
+
+    @check(f"{kind}: by its name and OPENAI_BASE_URL alone")
+    async def _():
+        assert (await Agent(f"{kind}:agent").run("Who are you?")).output == SENTENCE
+        answer = await Agent(f"{kind}:{CALLER}", output_type=ToolOutput(Texts, name=TOOL["name"])).run("x")
+        fits_tool(answer.output.model_dump())
+        called = []
+        agent = Agent(f"{kind}:{CALLER}")
+
+        @agent.tool_plain
+        def embed_text(input: List[str]) -> str:
+            """Compares texts"""
+            called.append({"input": input})
+            return "done"
+
+        try:
+            # the test's model never stops calling
+            await agent.run("x", usage_limits=UsageLimits(request_limit=1))
+        except UsageLimitExceeded:
+            pass
+        assert len(called) == 1, called
+        fits_tool(called[0])
+
+
+os.environ.update(OPENAI_BASE_URL=BASE, OPENAI_API_KEY="anything")
+for kind in ("openai", "openai-responses", "openai-chat"):
+    tries_by_name(kind)
