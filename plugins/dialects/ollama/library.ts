@@ -4,7 +4,7 @@ import type {
 import { isTextModel } from '../../v1/models/ref.js'
 import { capabilitiesOf, detailsOf, digestOf, modelInfo, tagRow, type Known } from './details.js'
 import { LONGEST_MS } from './keep-alive.js'
-import { nameHere, taggedName } from './names.js'
+import { nameHere, spellingsOf, taggedName } from './names.js'
 import { contextOf } from './talk.js'
 
 export interface LibraryServices {
@@ -32,10 +32,10 @@ function knownAs (dispatch: DispatchService, models: ModelRegistry, row: ModelOb
 
 /** `/api/show`. Throws `model.not_found`. */
 export async function show (services: LibraryServices, name: string, signal: AbortSignal): Promise<object> {
-  const { dispatch, files, models } = services
-  const id = nameHere(dispatch, name, textSurfaces)
-  const known = knownAs(dispatch, models, await rowOf(services, id, signal))
+  const { dispatch, files } = services
+  const known = await knownOf(services, name, signal)
   const { model, row } = known
+  const { id } = row
   const facts = model === null ? null : await factsOf(files, model.path, signal)
   const { context_length: context } = row
   const parameters = typeof context === 'number' && slotFor(dispatch, id) !== null ? [`num_ctx ${context}`] : []
@@ -55,20 +55,30 @@ function slotFor (dispatch: DispatchService, id: string): string | null {
   return (dispatch.target(id, 'chat') ?? dispatch.target(id, 'embeddings'))?.slot ?? null
 }
 
-/** The listed row of a name; for a slot that is not listed while it is not loaded, one with what its file says. */
-async function rowOf ({ dispatch, slots }: LibraryServices, id: string, signal: AbortSignal): Promise<ModelObject> {
+/** What is known of a name that is listed, of a slot that is not while it is not loaded, and of a model that no slot has yet. */
+async function knownOf (services: LibraryServices, name: string, signal: AbortSignal): Promise<Known> {
+  const { dispatch, models, slots } = services
+  const id = nameHere(dispatch, name, textSurfaces)
   try {
-    return await dispatch.model(id, signal)
+    return knownAs(dispatch, models, await dispatch.model(id, signal))
   } catch (error) {
     const slot = slotFor(dispatch, id)
-    if (slot === null) throw error
-    const context = contextOf(slots, slot)
-    return {
-      id, object: 'model', created: 0, owned_by: 'svc', name: id, type: 'model', display_name: id, created_at: new Date(0).toISOString(),
-      status: 'unloaded',
-      capabilities: slots.config(slot).type === 'embedding' ? ['embed'] : ['chat'],
-      ...context === null ? {} : { context_length: context }
+    if (slot !== null) {
+      const context = contextOf(slots, slot)
+      const does = slots.config(slot).type === 'embedding' ? 'embed' : 'chat'
+      return knownAs(dispatch, models, { ...unlistedRow(id, [does]), ...context === null ? {} : { context_length: context } })
     }
+    const model = spellingsOf(name.trim()).map(spelling => models.get(spelling)).find(found => found !== undefined)
+    const row = model === undefined ? null : unlistedRow(model.id, model.capabilities)
+    if (model === undefined || row === null || !isTextModel(row)) throw error
+    return { row, model }
+  }
+}
+
+function unlistedRow (id: string, capabilities: readonly string[]): ModelObject {
+  return {
+    id, object: 'model', created: 0, owned_by: 'svc', name: id, type: 'model', display_name: id, created_at: new Date(0).toISOString(),
+    status: 'unloaded', capabilities
   }
 }
 

@@ -148,6 +148,13 @@ t.test('a pull is one of the gateway\'s own, told line by line', async t => {
   t.match(await (await gateway.post('/api/pull', { model: 'org/m-GGUF:Q8_0', stream: false })).json(), { status: 'success' })
   const rows = gateway.gateway.kernel().models.list().map(({ id }) => id)
   t.ok(rows.includes('org/m-GGUF:Q8_0'), rows.join())
+  for (const name of ['hf.co/org/m-GGUF:Q8_0', 'org/m-GGUF:Q8_0']) {
+    t.match(await (await gateway.post('/api/show', { model: name })).json(), {
+      modelfile: 'FROM org/m-GGUF:Q8_0\n', details: { family: 'qwen3', format: 'gguf' }, capabilities: ['completion', 'tools', 'thinking'],
+      model_info: { 'general.architecture': 'qwen3', 'qwen3.context_length': 40_960 }
+    }, `${name} is shown, although no slot has it`)
+  }
+  for (const name of ['fake-voice', 'nothing:7b']) t.equal((await gateway.post('/api/show', { model: name })).status, 404, name)
   t.match(gateway.gateway.kernel().activity.list({ action: 'model.pull' }).map(({ target, outcome }) => `${target} ${outcome ?? ''}`), ['org/m-GGUF:Q8_0 ok', 'org/m-GGUF:Q8_0 ok'])
   const unknown = await gateway.post('/api/pull', { model: 'nothing:7b' })
   t.equal(unknown.status, 422)
