@@ -155,6 +155,15 @@ t.test('a Hindsight server is taken by its address and searched, and one that do
   t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
   t.match(JSON.parse((await svc('search', 'printer', '--json')).stdout), { items: [{ id: 'printer', text: /printer/, score: Number }] })
   t.match(await svc('search', 'nothing', '--after', '2026-01-01', '--tag', 'x'), { code: 0, stdout: '', stderr: /Nothing is found/ })
+  const answers = (path: string, status: number, value: object): void => {
+    fake.instead.set(`/v1/default/banks/project__web/${path}`, (_request, response) => { response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value)) })
+  }
+  answers('transfer/import', 202, { operation_id: 'op-7', status: 'pending' })
+  answers('operations/op-7', 200, { operation_id: 'op-7', status: 'completed', result_metadata: { bank_id: 'project__web' } })
+  const file = join(t.testdir({ 'web.zip': 'PK' }), 'web.zip')
+  t.match(await svc('import', 'project__web', file, '--aliases'), {
+    code: 0, stdout: /web\.zip is in project__web\.\n$/, stderr: 'This memory engine imports no other names of a bank.\n'
+  })
   t.match(await svc('enable', '--engine', 'embedded', '--server', fake.url), { code: 2, stderr: /--server needs/ })
   fake.key = 'right'
   t.match(await svc('status'), { code: 1, stdout: /memory +on, and does not answer/, stderr: /put it into api\.env as HINDSIGHT_API_TENANT_API_KEY/ })
