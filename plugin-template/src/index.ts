@@ -12,7 +12,7 @@ const { version } = createRequire(import.meta.url)('../../package.json') as { ve
 /** The `[options]` table of a slot. Everything needs a default: most slots have no such table. */
 const optionsSchema = z.strictObject({
   language: z.string().regex(/^[a-z]{2,3}(-[a-z0-9]+)*$/i).default('en-us')
-    .meta({ description: 'Voice of requests that name none; `espeak-ng --voices` lists them' })
+    .meta({ description: 'Default voice of requests; `espeak-ng --voices` lists them' })
 })
 
 const voicesSchema = z.object({ voices: z.array(z.unknown()) })

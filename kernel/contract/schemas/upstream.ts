@@ -73,7 +73,7 @@ export const upstreamSchema = z.strictObject({
   ...upstreamAddress,
   slot_name: z.string().nullable().default(null),
   svc: z.boolean().default(false)
-    .meta({ description: 'Another gateway like this one: its slots are shown with `GET /api/slots?remote=true`' }),
+    .meta({ description: 'Whether it is another svc gateway: its slots are shown by `GET /api/slots?remote=true`' }),
   warmup_strategy: z.enum(['none', 'ondemand', 'always', 'lazy', 'eager']).default('none')
     .meta({ description: 'always and eager fetch the model list when the gateway starts; the others on first use' }),
   model_filters: modelFiltersSchema.optional(),

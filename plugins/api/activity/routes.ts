@@ -29,7 +29,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       queryError: activityError.kind('activity.invalid_query'),
       tool: {
         name: 'activity_list',
-        title: 'What was done lately',
+        title: 'Recent activity',
         description: 'Lists recent actions on the gateway with actor and outcome. Call it to find out what changed before something failed.',
         readOnly: true,
         show: ['limit', 'search', 'actor', 'target', 'outcome'],

@@ -14,7 +14,7 @@ export default definePlugin({
       method: 'GET',
       url: '/api/config/urls',
       tag: 'Settings',
-      summary: 'Addresses of the gateway and its companions, as the caller reaches them',
+      summary: 'Addresses of the gateway and its companions, from the caller\'s point of view',
       schema: { response: urlsSchema },
       handler: ({ request }) => discoverUrls({
         headers: request.headers,

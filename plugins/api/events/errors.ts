@@ -1,5 +1,5 @@
 import { defineErrors } from 'svc-gateway/plugin'
 
 export const eventsError = defineErrors('events', {
-  invalid_query: { status: 400, when: 'a filter of the event stream is wrong' }
+  invalid_query: { status: 400, when: 'a filter of the event stream is invalid' }
 })

@@ -26,7 +26,7 @@ export default definePlugin({
       url: '/api/events/stream',
       tag: 'Events and logs',
       summary: 'Events as they happen',
-      description: 'With `since`, or a browser\'s `Last-Event-ID`, the missed ones come first; `events.gap` tells of those that are lost.',
+      description: 'With `since`, or a browser\'s `Last-Event-ID`, missed events come first; `events.gap` reports lost ones.',
       schema: { querystring: followFilterSchema },
       queryError: eventsError.kind('events.invalid_query'),
       produces: 'text/event-stream',

@@ -28,5 +28,5 @@ export const eventSchema = z.strictObject({
 export const eventListSchema = z.strictObject({
   events: z.array(eventSchema).meta({ description: 'Ascending' }),
   next_since: z.int().meta({ description: 'Pass as `since` to get later rows' }),
-  epoch: z.string().meta({ description: 'Changes when the gateway restarts; ids begin anew then' })
+  epoch: z.string().meta({ description: 'Changes when the gateway restarts, which also restarts the ids' })
 })

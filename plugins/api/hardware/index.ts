@@ -15,13 +15,13 @@ export default definePlugin({
       method: 'GET',
       url: '/api/hardware',
       tag: 'Hardware and statistics',
-      summary: 'What this machine is, as it was probed last',
-      description: 'The uptime is that of this moment.',
+      summary: 'Hardware of this machine from the last probe',
+      description: 'The uptime is current.',
       schema: { response: hardwareViewSchema },
       tool: {
         name: 'gpu_target_version',
-        title: 'What this machine is',
-        description: 'Tells the processor, the GPUs with their targets, the NPU and the memory of this machine. Call it to choose a device or an image for a slot.',
+        title: 'Hardware of this machine',
+        description: 'Shows the processor, the GPUs with their targets, the NPU and the memory of this machine. Call it to choose a device or an image for a slot.',
         readOnly: true
       },
       handler: () => hardwareView(hardware.info, uptime())
@@ -30,7 +30,7 @@ export default definePlugin({
       method: 'POST',
       url: '/api/hardware/probe',
       tag: 'Hardware and statistics',
-      summary: 'Look at the machine again and keep the result in hardware.json',
+      summary: 'Probe the machine again and store the result in hardware.json',
       schema: { response: hardwareViewSchema },
       handler: ({ actor, requestId }) => activity.audited({
         category: 'system', action: 'system.hardware_probe', target: 'hardware.json', actor, request_id: requestId

@@ -6,8 +6,8 @@ import { imageError } from './errors.js'
 import { imageCacheRef } from './ref.js'
 
 const configSchema = z.strictObject({
-  max_files: z.int().min(1).default(100).meta({ description: 'Images that are kept' }),
-  max_bytes: z.int().min(1024 * 1024).default(1024 ** 3).meta({ description: 'Bytes that they may have together' })
+  max_files: z.int().min(1).default(100).meta({ description: 'Maximum number of images to keep' }),
+  max_bytes: z.int().min(1024 * 1024).default(1024 ** 3).meta({ description: 'Maximum total size in bytes' })
 })
 
 const paramsSchema = z.strictObject({ name: z.string().meta({ description: 'Name of the image, with or without .png', pattern: '^[^/]+$', examples: ['00000000-0000-0000-0000-000000000000.png'] }) })
@@ -37,8 +37,8 @@ export default definePlugin({
       method: 'GET',
       url: '/api/images/cache/:name',
       tag: 'Image engine',
-      summary: 'An image that was made, while it is kept',
-      description: 'It never changes, so it may be cached for ever.',
+      summary: 'A generated image, while it is in the cache',
+      description: 'It never changes, so it may be cached forever.',
       schema: { params: paramsSchema },
       produces: 'image/png',
       answers: [{ status: 304, description: 'Unchanged' }],

@@ -33,8 +33,8 @@ export function applyRoutes (api: InstallApi): AnyRoute[] {
       url: '/api/install/apply',
       tag: 'First run',
       summary: 'Set up the slots of a tier',
-      description: 'Slots are made at once and come up when their models have arrived. A slot that fails or is skipped stops none of the others; ' +
-        'a slot that is there already keeps its model.',
+      description: 'Slots are created at once and start when their models are downloaded. A slot that fails or is skipped does not stop the others; ' +
+        'an existing slot keeps its model.',
       schema: { body: applyBodySchema, response: appliedSchema },
       example: { tier: 'auto', pull: false },
       handler: call => {

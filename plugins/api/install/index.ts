@@ -15,7 +15,7 @@ import { stateRoutes } from './state-routes.js'
 import { unitRoutes } from './unit-routes.js'
 
 const loadSchema = z.boolean().default(true)
-  .meta({ description: 'Load a slot when its model has arrived; off leaves that to its first request' })
+  .meta({ description: 'Load a slot when its model is downloaded; off leaves that to its first request' })
 
 /** `/api/install`: from a bare machine to slots that serve. */
 export default definePlugin({
@@ -52,7 +52,7 @@ export default definePlugin({
     const installer = new Installer({ ...ctx.services, finder, pending })
     const api = { ...ctx.services, finder, installer }
     for (const route of [...stateRoutes(api), ...applyRoutes(api), slotModelRoute(api), ...unitRoutes(api)]) ctx.addRoute(route)
-    ctx.addSetting({ key: 'load_after_pull', schema: loadSchema, description: 'Load a slot when its model has arrived', apply: 'gateway-restart' })
+    ctx.addSetting({ key: 'load_after_pull', schema: loadSchema, description: 'Load a slot when its model is downloaded', apply: 'gateway-restart' })
     ctx.onStart(() => pending.start())
     ctx.onStop(() => pending.close())
   }

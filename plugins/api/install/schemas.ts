@@ -5,25 +5,25 @@ import { skipReasons } from './plan.js'
 import { slotKindNames } from './slot-kinds.js'
 
 export const stateSchema = z.strictObject({
-  first_run: z.boolean().meta({ description: 'There are no models, and the first run has not been completed' }),
+  first_run: z.boolean().meta({ description: 'True if there are no models and the first run has not been completed' }),
   has_models: z.boolean(),
   has_default_slot: z.boolean(),
   openwebui_running: z.boolean().meta({ description: 'It answers' }),
   sentinel_path: z.string(),
-  extensions: z.array(z.string()).meta({ description: 'What can be brought here to run beside the gateway, by id' }),
+  extensions: z.array(z.string()).meta({ description: 'Services that can be installed here to run beside the gateway, by id' }),
   offers: z.array(z.strictObject({
     id: z.string(),
     kind: z.enum(extensionKinds),
     name: z.string(),
     description: z.string(),
-    bytes: z.int().nullable().meta({ description: 'Disk that it takes; null if unknown' }),
+    bytes: z.int().nullable().meta({ description: 'Disk space that it takes; null if unknown' }),
     licence: z.strictObject({ name: z.string(), note: z.string().nullable(), url: z.string().nullable() }),
     installed: z.boolean()
-  })).meta({ description: 'The same, with what to know before' })
+  })).meta({ description: 'The same, with further details' })
 })
 
 export const probeSchema = z.strictObject({
-  hardware: hardwareSchema, path: z.string().meta({ description: 'File that the probe is kept in' })
+  hardware: hardwareSchema, path: z.string().meta({ description: 'File that stores the probe' })
 })
 export const completedSchema = z.strictObject({ first_run: z.literal(false), sentinel_path: z.string() })
 
@@ -49,26 +49,26 @@ export const curatedSchema = z.strictObject({
     model_class: z.string(),
     comfyui_subdir: z.string(),
     bundle_only: z.boolean(),
-    installed: z.boolean().meta({ description: 'The registry has it' }),
-    fits: z.boolean().meta({ description: 'Some memory of this host holds it' }),
-    recommended: z.boolean().meta({ description: 'What the largest tier that fits this host takes' })
+    installed: z.boolean().meta({ description: 'Whether the registry has it' }),
+    fits: z.boolean().meta({ description: 'Whether it fits into some memory of this host' }),
+    recommended: z.boolean().meta({ description: 'Whether the largest tier that fits this host uses it' })
   })),
   custom_allowed: z.literal(true)
 })
 
-const storageDir = z.string().min(1).meta({ description: 'Absolute path that becomes the model store', pattern: '^/' })
+const storageDir = z.string().min(1).meta({ description: 'Absolute path of the new model store', pattern: '^/' })
 const extensionsSchema = z.record(z.string(), z.boolean()).meta({ description: 'What to set up beside the gateway, by id' })
-const pull = z.boolean().default(true).meta({ description: 'Pull the models; false makes the slots and leaves pulling to others' })
-const npuOptIn = z.boolean().default(false).meta({ description: 'Make a slot on the NPU, too' })
+const pull = z.boolean().default(true).meta({ description: 'Pull the models; false only creates the slots' })
+const npuOptIn = z.boolean().default(false).meta({ description: 'Also create a slot on the NPU' })
 
 export const applyBodySchema = z.strictObject({
-  tier: z.string().meta({ description: 'Lite, Default, Pro or Max in any case; `auto` takes the largest that fits, and of it only what chats' }),
+  tier: z.string().meta({ description: 'Lite, Default, Pro or Max, in upper or lower case; `auto` uses the chat models of the largest that fits' }),
   storage_dir: storageDir.optional(),
   npu_opt_in: npuOptIn,
   overrides: z.record(nameSchema, z.strictObject({
     model_id: z.string().optional(), device: deviceSchema.nullable().optional(), profile: z.string().min(1).nullable().optional()
-  })).default({}).meta({ description: 'By slot name: what it gets instead' }),
-  extensions: extensionsSchema.optional().meta({ description: 'Default: openwebui, comfyui and hermes for `auto`, else none; what comes from a registry is brought only when it is named here' }),
+  })).default({}).meta({ description: 'Overrides by slot name' }),
+  extensions: extensionsSchema.optional().meta({ description: 'Default: openwebui, comfyui and hermes for `auto`, else none; what comes from a registry is installed only if it is listed here' }),
   pull
 })
 
@@ -78,7 +78,7 @@ export const selectionsBodySchema = z.strictObject({
     capability: z.enum(slotKindNames),
     slot_name: nameSchema.optional().meta({ description: 'Default: the usual one of the capability' }),
     port: z.int().min(1024).max(MAX_SLOT_PORT).nullable().optional(),
-    model_id: z.string().meta({ description: 'Empty for a slot without a model' }),
+    model_id: z.string().meta({ description: 'Empty if the slot has no model' }),
     device: deviceSchema.nullable().optional(),
     profile: z.string().min(1).nullable().optional()
   })).max(64),
@@ -95,14 +95,14 @@ export const slotOutcomeSchema = z.strictObject({
   profile: z.string().nullable(),
   pull_job_id: z.string().nullable(),
   skipped: z.enum(skipReasons).nullable(),
-  detail: z.string().nullable().meta({ description: 'Why it was skipped, in words' }),
+  detail: z.string().nullable().meta({ description: 'Why it was skipped' }),
   error: z.string().nullable().meta({ description: 'What went wrong with this slot alone' })
 })
 export type SlotOutcome = z.output<typeof slotOutcomeSchema>
 
 const extensionOutcomeSchema = z.strictObject({
   ext_id: z.string(), installed: z.boolean(), skipped: z.enum(extensionSkips).nullable(), error: z.string().nullable(),
-  job: z.string().nullable().meta({ description: 'Of an installation that goes on, as that of an agent: GET /api/agents/{ext_id} tells how far it is' })
+  job: z.string().nullable().meta({ description: 'Of an installation that is still running, such as that of an agent: GET /api/agents/{ext_id} shows the progress' })
 })
 
 const applied = {
@@ -116,7 +116,7 @@ export type Selected = z.output<typeof selectedSchema>
 export const appliedSchema = z.strictObject({
   tier: z.string(),
   ...applied,
-  next: z.enum(['pull', 'done']).meta({ description: '`pull`: models are on their way; slots come up when they are there' })
+  next: z.enum(['pull', 'done']).meta({ description: '`pull`: models are being downloaded; slots start when they are complete' })
 })
 
 export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name', pattern: NAME_PATTERN.source, examples: ['agent'] }) })
@@ -134,5 +134,5 @@ export const unitParamsSchema = z.strictObject({ unit: z.string().meta({ descrip
 export const repairedSchema = z.strictObject({
   unit: z.string(),
   active: z.boolean(),
-  deferred: z.literal(true).optional().meta({ description: 'The gateway restarts itself, after this answer' })
+  deferred: z.literal(true).optional().meta({ description: 'The gateway restarts itself after this answer' })
 })

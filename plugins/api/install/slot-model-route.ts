@@ -12,7 +12,7 @@ export function slotModelRoute ({ activity, config, slots }: InstallApi): AnyRou
     url: '/api/install/slots/:name/model',
     tag: 'First run',
     summary: 'Write a model into a slot file',
-    description: 'Everything else in the file stays. Nothing is loaded, and whether there is such a model is not looked at.',
+    description: 'Everything else in the file stays. Nothing is loaded, and the model is not checked.',
     schema: { params: nameParamsSchema, body: slotModelBodySchema, response: slotModelSchema },
     example: { model_id: 'qwen3-4b' },
     handler: call => {

@@ -20,7 +20,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
       method: 'GET',
       url: '/api/install/state',
       tag: 'First run',
-      summary: 'Whether this is a first run',
+      summary: 'Whether this is the first run',
       schema: { response: stateSchema },
       handler: async ({ signal }) => {
         const path = sentinelPath(config)
@@ -42,7 +42,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
       method: 'POST',
       url: '/api/install/probe',
       tag: 'First run',
-      summary: 'Look at the hardware again',
+      summary: 'Probe the hardware again',
       schema: { response: probeSchema },
       handler: call => {
         const row = { category: 'install', action: 'install.probe', target: 'hardware.json', actor: call.actor, request_id: call.requestId }
@@ -53,8 +53,8 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
       method: 'POST',
       url: '/api/install/complete',
       tag: 'First run',
-      summary: 'The first run is over',
-      description: 'Repeating it does nothing more.',
+      summary: 'Complete the first run',
+      description: 'Idempotent.',
       schema: { response: completedSchema },
       handler: call => {
         const path = sentinelPath(config)
@@ -69,7 +69,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
       method: 'GET',
       url: '/api/install/curated-models',
       tag: 'First run',
-      summary: 'Models to choose the main one from',
+      summary: 'Candidates for the main model',
       schema: { response: curatedSchema },
       handler: async () => {
         const tier = fittingTier(await finder.tiers(), modelBudgetMb(hardware.defaultDevice, hardware.info))

@@ -10,7 +10,7 @@ export function unitRoutes ({ activity }: InstallApi): AnyRoute[] {
       method: 'GET',
       url: '/api/install/services',
       tag: 'First run',
-      summary: 'Units that can be restarted from here',
+      summary: 'Units that can be restarted through the gateway',
       schema: { response: unitsSchema },
       handler: async () => ({ services: [...await listUnits()] })
     }),
@@ -18,7 +18,7 @@ export function unitRoutes ({ activity }: InstallApi): AnyRoute[] {
       method: 'POST',
       url: '/api/install/services/:unit/repair',
       tag: 'First run',
-      summary: 'Restart one of them',
+      summary: 'Restart a unit',
       schema: { params: unitParamsSchema, response: repairedSchema },
       handler: call => {
         const { unit } = call.params

@@ -26,8 +26,8 @@ export default definePlugin({
       method: 'GET',
       url: '/api/journal/stream',
       tag: 'Events and logs',
-      summary: 'Journal entries as they are made',
-      description: `First the last ${REPLAYED} that are wanted, or with \`since\` those after it.`,
+      summary: 'Stream of new journal entries',
+      description: `First the last ${REPLAYED} that match, or with \`since\` those after it.`,
       schema: { querystring: streamQuerySchema },
       produces: 'text/event-stream',
       handler: ({ query }) => sse(signal => frames(events, query, signal))

@@ -4,7 +4,7 @@ import { z } from 'zod'
 const followShape = {
   source: z.string().min(1).max(200).default('merged')
     .meta({ description: '`merged`, `all` or `svc`: everything; `slot`: all slots; else exact, such as `slot:agent`' }),
-  slot: z.string().min(1).max(100).optional().meta({ description: 'Only what is about this slot' }),
+  slot: z.string().min(1).max(100).optional().meta({ description: 'Only entries about this slot' }),
   level: z.enum(severities).optional().meta({ description: 'Exactly this level' }),
   q: z.string().min(1).max(200).optional().meta({ description: 'Text in the message, in either case' })
 }

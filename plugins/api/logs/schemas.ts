@@ -16,7 +16,7 @@ export type LogQuery = z.output<typeof logQuerySchema>
 
 export const logsSchema = z.strictObject({
   unit: z.string(),
-  lines: z.array(z.string()).meta({ description: 'Oldest first, without what could be a secret' }),
+  lines: z.array(z.string()).meta({ description: 'Oldest first; possible secrets are masked' }),
   count: z.int(),
-  hint: z.string().optional().meta({ description: 'Why there is nothing to see, or less than was asked for' })
+  hint: z.string().optional().meta({ description: 'Why there are no lines, or fewer than requested' })
 })

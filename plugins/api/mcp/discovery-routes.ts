@@ -14,7 +14,7 @@ export function discoveryRoutes (api: McpApi): AnyRoute[] {
       method: 'GET',
       url: '/api/mcp/clients',
       tag: TAG,
-      summary: 'Clients that called tools, as the audit rows tell',
+      summary: 'Clients that called tools, from the audit trail',
       schema: { response: clientsSchema },
       handler: () => {
         const clients = api.calls.clients().map(({ id, since, servers: connected }) => ({
@@ -41,8 +41,8 @@ export function discoveryRoutes (api: McpApi): AnyRoute[] {
       method: 'POST',
       url: '/api/mcp/catalog/refresh',
       tag: TAG,
-      summary: 'Read the registry of tool servers anew',
-      description: '[plugins.config.tool-servers] registry names it. What was known stays when it cannot be read.',
+      summary: 'Reload the registry of tool servers',
+      description: 'The registry is set by [plugins.config.tool-servers] registry. If it cannot be read, the known entries stay.',
       schema: { response: refreshedSchema },
       handler: call => api.audited(call, 'catalog_refresh', 'catalog', async () => ({ items: await servers.refreshCatalog(call.signal) }))
     }),
@@ -50,8 +50,8 @@ export function discoveryRoutes (api: McpApi): AnyRoute[] {
       method: 'GET',
       url: '/api/mcp/resolve',
       tag: TAG,
-      summary: 'What an address or spec stands for, without installing it',
-      description: 'Specs are npm:, uvx: and oci://. An address is asked once, at public addresses only and without following redirects: for a manifest of at most 256 KiB, or whether it is a server itself.',
+      summary: 'Resolve an address or spec without installing it',
+      description: 'Specs are npm:, uvx: and oci://. An address is requested once, only if it is public and without following redirects: for a manifest of at most 256 KiB, or to see if it is a server itself.',
       schema: { querystring: resolveQuerySchema, response: manifestSchema },
       handler: async ({ query, signal }) => {
         const manifest = await servers.resolve(query.url, signal)
@@ -62,8 +62,8 @@ export function discoveryRoutes (api: McpApi): AnyRoute[] {
       method: 'GET',
       url: '/api/mcp/stream',
       tag: TAG,
-      summary: 'Calls of tools and what becomes of approvals, as they happen',
-      description: 'Those of the last minute come first.',
+      summary: 'Stream of tool calls and approvals',
+      description: 'Starts with those of the last minute.',
       produces: 'text/event-stream',
       handler: () => sse(signal => frames(api, signal))
     })

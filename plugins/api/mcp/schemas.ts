@@ -7,12 +7,12 @@ export const idParamsSchema = z.strictObject({ id: z.string().max(128).meta({ de
 export const toolDetailSchema = z.strictObject({
   name: z.string(),
   description: z.string(),
-  args: z.string().meta({ description: 'Names of its arguments; a question mark after those that may be left out' }),
+  args: z.string().meta({ description: 'Names of its arguments; optional ones end with a question mark' }),
   read_only: z.boolean(),
   destructive: z.boolean(),
   idempotent: z.boolean(),
   open_world: z.boolean(),
-  gated: z.boolean().meta({ description: 'Its calls wait for an approval' })
+  gated: z.boolean().meta({ description: 'Whether its calls wait for an approval' })
 })
 
 export const serverSchema = z.strictObject({
@@ -21,12 +21,12 @@ export const serverSchema = z.strictObject({
   description: z.string(),
   bundled: z.boolean().meta({ description: 'Part of the gateway itself' }),
   state: z.enum(serverStates),
-  transport: z.enum(toolServerTransports).meta({ description: 'How the gateway speaks to it; clients speak streamable-http' }),
-  connect_url: z.string().nullable().meta({ description: 'Where clients reach it; null before the gateway listens, and where it is not offered directly' }),
+  transport: z.enum(toolServerTransports).meta({ description: 'Transport between gateway and server; clients use streamable-http' }),
+  connect_url: z.string().nullable().meta({ description: 'Address for clients; null before the gateway listens, and if it is not offered directly' }),
   pid: z.int().nullable(),
   version: z.string().nullable(),
-  protocol: z.string().nullable().meta({ description: 'Revision of the protocol that it speaks; null while it is not connected' }),
-  tools: z.int().meta({ description: 'How many it offers; -1 if unknown' }),
+  protocol: z.string().nullable().meta({ description: 'Protocol revision that it speaks; null while not connected' }),
+  tools: z.int().meta({ description: 'Number of tools; -1 if unknown' }),
   tool_details: z.array(toolDetailSchema),
   dropped_tools: z.array(z.strictObject({ name: z.string(), reason: z.string() })).meta({ description: 'Tools of it that cannot be offered' }),
   resources: z.int(),
@@ -36,13 +36,13 @@ export const serverSchema = z.strictObject({
   connected: z.array(z.string()).meta({ description: 'Clients that called it in the last five minutes' }),
   provider: z.string().meta({ description: 'Who made it' }),
   error: z.string().nullable().meta({ description: 'Why it is not running' }),
-  retry_in_ms: z.int().nullable().meta({ description: 'Not tried before that' }),
+  retry_in_ms: z.int().nullable().meta({ description: 'Milliseconds until the next attempt; null if none is due' }),
   spec: z.string().optional(),
   source_url: z.string().optional(),
   env: z.record(z.string(), z.string()).optional().meta({ description: 'Values that look like secrets are masked' }),
-  secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variable or header to key of api.env' }),
+  secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variables or headers, mapped to keys of api.env' }),
   enabled: z.boolean().optional(),
-  exposure: z.strictObject({ direct: z.boolean(), all: z.boolean(), chats: z.boolean() }).optional().meta({ description: 'Whether it is offered to clients at its own address, to those of /mcp/all, and to chats that name it in `omni`' }),
+  exposure: z.strictObject({ direct: z.boolean(), all: z.boolean(), chats: z.boolean() }).optional().meta({ description: 'Whether its tools are offered at its own address, at /mcp/all, and to chats that name it in `omni`' }),
   network: z.enum(toolServerNetworks).optional().meta({ description: 'Where a server with a url may be; `public` refuses private networks and this machine' }),
   installed_at: z.string().optional(),
   verified: z.boolean().optional()
@@ -58,7 +58,7 @@ export const clientsSchema = z.strictObject({
     name: z.string(),
     role: z.enum(['CLI', 'IDE', 'App']).meta({ description: 'Guessed from its name' }),
     host: z.literal('—'),
-    since: z.string().meta({ description: 'First call that is still written down, ISO 8601 UTC' }),
+    since: z.string().meta({ description: 'First recorded call, ISO 8601 UTC' }),
     connected_to: z.array(z.string())
   })),
   count: z.int()
@@ -79,7 +79,7 @@ const resolvedSchema = {
   source_url: z.string().optional(),
   author: z.string(),
   verified: z.boolean(),
-  network: z.literal('public').optional().meta({ description: 'Of a server with a url: each connection goes to an address of the public internet' })
+  network: z.literal('public').optional().meta({ description: 'For a server with a url: whether every connection must go to a public address' })
 }
 export const manifestSchema = z.strictObject(resolvedSchema).meta({ title: 'ResolvedManifest' })
 
@@ -99,36 +99,36 @@ export const catalogQuerySchema = z.strictObject({
   search: z.string().max(200).optional().meta({ description: 'Text in id, name or description' }),
   category: z.string().max(64).optional()
 })
-export const refreshedSchema = z.strictObject({ items: z.int().meta({ description: 'How many the registry has that can be installed' }) })
+export const refreshedSchema = z.strictObject({ items: z.int().meta({ description: 'Number of servers in the registry that can be installed' }) })
 
 const settings = {
   args: z.array(z.string().max(8_192)).max(256).optional(),
   env: z.record(z.string(), z.string()).optional(),
-  secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variable, or header for a server with a url, to key of api.env' }),
+  secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Environment variables, or headers for a server with a url, mapped to keys of api.env' }),
   enabled: z.boolean().optional()
 }
 
 export const installBodySchema = z.strictObject({
-  url: z.string().optional().meta({ description: 'As GET /api/mcp/resolve takes it' }),
+  url: z.string().optional().meta({ description: 'As for GET /api/mcp/resolve' }),
   spec: z.string().optional().meta({ description: 'The same' }),
   manifest: z.unknown().optional().meta({
-    description: 'In place of both: a resolved manifest, or the keys of a file of mcp-servers/ such as command and args', type: 'object'
+    description: 'Instead of both: a resolved manifest, or the keys of a file in mcp-servers/ such as command and args', type: 'object'
   }),
-  id: toolServerIdSchema.optional().meta({ description: 'Another id than the manifest has' }),
+  id: toolServerIdSchema.optional().meta({ description: 'Id; default is the one in the manifest' }),
   ...settings
 })
 export type InstallBody = z.output<typeof installBodySchema>
 
 export const installedSchema = z.strictObject({
   installed: serverSchema,
-  env_missing: z.array(z.string()).meta({ description: 'What it asks for and neither env nor secrets have' })
+  env_missing: z.array(z.string()).meta({ description: 'Variables that it needs and that neither env nor secrets set' })
 })
 
 export const uninstalledSchema = z.strictObject({ uninstalled: z.string() })
 
 /** `env` and `enabled` have codes of their own. */
 export const configBodySchema = z.strictObject({
-  env: z.unknown().optional().meta({ description: 'Merged into what is there; null takes a variable out', type: 'object' }),
+  env: z.unknown().optional().meta({ description: 'Merged into the existing ones; null removes a variable', type: 'object' }),
   enabled: z.unknown().optional().meta({ type: 'boolean' }),
   secrets: z.record(z.string(), z.string().nullable()).optional().meta({ description: 'Merged as env is' }),
   args: settings.args,
@@ -142,13 +142,13 @@ export const configBodySchema = z.strictObject({
 const names = z.array(z.string().min(1).max(128)).max(512).optional()
 export const toolsBodySchema = z.strictObject({
   allow: names.meta({ description: 'If not empty, only these' }),
-  gated: names.meta({ description: 'Their calls wait for an approval' }),
+  gated: names.meta({ description: 'Tools whose calls wait for an approval' }),
   blocked: names
 })
 
 export const exposureBodySchema = z.strictObject({
-  direct: z.boolean().optional().meta({ description: 'To clients at /mcp/{id}' }),
-  all: z.boolean().optional().meta({ description: 'To clients of /mcp/all' }),
+  direct: z.boolean().optional().meta({ description: 'Offer its tools at /mcp/{id}' }),
+  all: z.boolean().optional().meta({ description: 'Offer its tools at /mcp/all' }),
   chats: z.boolean().optional().meta({ description: 'Offer its tools to chats that name it in `omni`' })
 })
 
@@ -161,7 +161,7 @@ export const logsSchema = z.strictObject({
   server: z.string(),
   events: z.array(z.strictObject({
     ts: z.string(),
-    kind: z.enum([...logKinds, 'call']).meta({ description: 'stdout: what it printed where the protocol is spoken' }),
+    kind: z.enum([...logKinds, 'call']).meta({ description: 'stdout: output that is not part of the protocol' }),
     message: z.string()
   })),
   count: z.int()

@@ -31,8 +31,8 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       method: 'POST',
       url: '/api/mcp/install',
       tag: TAG,
-      summary: 'Install a tool server, and learn what it offers',
-      description: 'From an address or spec as GET /api/mcp/resolve takes it, or from a manifest. Written to mcp-servers/<id>.toml; it is started in the background to be asked for its tools. Secrets are bound by name: PUT /api/secrets/{name} sets them.',
+      summary: 'Install a tool server and list its tools',
+      description: 'From an address or spec as for GET /api/mcp/resolve, or from a manifest. Written to mcp-servers/<id>.toml; the server is started in the background to list its tools. Secrets are bound by name: PUT /api/secrets/{name} sets them.',
       schema: { body: installBodySchema, response: installedSchema },
       bodyError: mcpError.kind('mcp.body_invalid'),
       example: { spec: 'npm:@modelcontextprotocol/server-everything' },
@@ -60,7 +60,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       method: 'DELETE',
       url: '/api/mcp/:id',
       tag: TAG,
-      summary: 'Uninstall a tool server: end it and remove its file',
+      summary: 'Uninstall a tool server: stop it and remove its file',
       schema: { params: idParamsSchema, response: uninstalledSchema },
       handler: call => {
         const { id } = call.params
@@ -77,7 +77,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       url: '/api/mcp/:id/config',
       tag: TAG,
       summary: 'Change the environment, the secrets, the limits or the state of a tool server',
-      description: 'It is started anew when it would run otherwise now.',
+      description: 'It is restarted if the change affects how it runs.',
       schema: { params: idParamsSchema, body: configBodySchema, response: oneServerSchema },
       bodyError: mcpError.kind('mcp.body_invalid'),
       example: { enabled: false },
@@ -102,7 +102,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       method: 'PATCH',
       url: '/api/mcp/:id/tools',
       tag: TAG,
-      summary: 'Choose which tools of a server are offered, and which wait for an approval',
+      summary: 'Choose which tools of a server are offered, and which need an approval',
       schema: { params: idParamsSchema, body: toolsBodySchema, response: oneServerSchema },
       bodyError: mcpError.kind('mcp.body_invalid'),
       example: { gated: ['delete_note'] },
@@ -121,7 +121,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       url: '/api/mcp/:id/exposure',
       tag: TAG,
       summary: 'Choose where the tools of a server are offered: at its own address, at /mcp/all, to chats',
-      description: 'What is left out stays as it is. It is not started anew for that; calls under way go on.',
+      description: 'Omitted fields stay. The server is not restarted; running calls continue.',
       schema: { params: idParamsSchema, body: exposureBodySchema, response: oneServerSchema },
       bodyError: mcpError.kind('mcp.body_invalid'),
       example: { all: false },
@@ -141,7 +141,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       method: 'GET',
       url: '/api/mcp/:id/logs',
       tag: TAG,
-      summary: 'What a tool server wrote, what happened to it, and who called it',
+      summary: 'Output, events and calls of a tool server',
       schema: { params: idParamsSchema, querystring: logsQuerySchema, response: logsSchema },
       handler: ({ params: { id }, query: { limit } }) => {
         const row = api.row(id)
@@ -156,7 +156,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       method: 'POST',
       url: '/api/mcp/:id/test',
       tag: TAG,
-      summary: 'Start or reach a tool server, and say how it went',
+      summary: 'Test a tool server by starting or reaching it',
       schema: { params: idParamsSchema, response: testedSchema },
       handler: async ({ params: { id }, signal }) => {
         api.requireInstalled(id)
@@ -172,7 +172,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
       url: `/api/mcp/:id/${action}`,
       tag: TAG,
       summary: actionSummaries[action],
-      description: 'start and restart answer when it does, without waiting for a back-off. One that is stopped starts with the next call; PATCH /api/mcp/{id}/config disables it.',
+      description: 'start and restart answer once it is up, without waiting for a back-off. A stopped server starts with the next call; PATCH /api/mcp/{id}/config disables it.',
       schema: { params: idParamsSchema, response: oneServerSchema },
       handler: call => {
         const { params: { id }, signal } = call

@@ -25,8 +25,8 @@ const BODY_LIMIT = 16 * 1024 * 1024
 export const bankParam = z.string().meta({ description: 'Id of a bank', pattern: BANK_PATTERN, examples: ['shared'] })
 const idParam = z.string().meta({ description: 'Id of it', pattern: SEGMENT_PATTERN, examples: ['b3b7a3c2-8a50-4b86-9a53-2f3f8a3f2d11'] })
 /** Words of the engine: its version decides what is in them. */
-export const engineAnswerSchema = z.union([z.looseObject({}), z.array(z.unknown())]).meta({ title: 'EngineAnswer', description: 'As the memory engine answers it' })
-const bodySchema = z.looseObject({}).meta({ description: 'As the memory engine takes it' })
+export const engineAnswerSchema = z.union([z.looseObject({}), z.array(z.unknown())]).meta({ title: 'EngineAnswer', description: 'Answer of the memory engine' })
+const bodySchema = z.looseObject({}).meta({ description: 'Request for the memory engine' })
 const engineStatuses = [{ status: 201 }, { status: 202 }] as const
 
 type RawCall = RouteCall<{ readonly bank: string, readonly id?: string }, unknown, Buffer | undefined>
@@ -40,7 +40,7 @@ export function bankRoutes (deps: BankDeps): AnyRoute[] {
       tag,
       dialect,
       summary: 'The banks of the memory',
-      description: 'With `X-svc-Agent` without the private ones of other agents.',
+      description: 'With `X-svc-Agent`, private banks of other agents are left out.',
       schema: { response: engineAnswerSchema },
       handler: async call => {
         const { agent } = identityOf(call.request.headers)
@@ -53,7 +53,7 @@ export function bankRoutes (deps: BankDeps): AnyRoute[] {
   ]
 }
 
-const confirmQuerySchema = z.looseObject({ confirm: z.string().max(256).optional().meta({ description: 'Id of the bank, once more' }) })
+const confirmQuerySchema = z.looseObject({ confirm: z.string().max(256).optional().meta({ description: 'Id of the bank, repeated' }) })
 
 function engineRoute (deps: BankDeps, route: EngineRoute): AnyRoute {
   const { method, url, summary, example, body } = route
@@ -63,7 +63,7 @@ function engineRoute (deps: BankDeps, route: EngineRoute): AnyRoute {
     tag,
     dialect,
     summary,
-    ...route.confirmed === true ? { description: 'The id of the bank has to be repeated, as `?confirm=` or as `confirm` in the body.' } : {},
+    ...route.confirmed === true ? { description: 'Repeat the id of the bank, as `?confirm=` or as `confirm` in the body.' } : {},
     schema: {
       params: url.includes(':id') ? z.strictObject({ bank: bankParam, id: idParam }) : z.strictObject({ bank: bankParam }),
       ...route.confirmed === true ? { querystring: confirmQuerySchema } : {},

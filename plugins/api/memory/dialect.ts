@@ -5,7 +5,7 @@ export const passageDialect: WireDialect = {
   failureSchema: {
     title: 'HindsightFailure',
     type: 'object',
-    description: 'The envelope of the gateway\'s errors with `detail` beside it, or what the engine says, which has `detail` alone',
+    description: 'The error envelope of the gateway with an added `detail`, or the error of the engine, which has only `detail`',
     properties: { detail: {}, error: { type: 'object', additionalProperties: true } },
     additionalProperties: true
   },
@@ -31,7 +31,7 @@ export const dialect: WireDialect = {
           request_id: { type: 'string' }
         }
       },
-      detail: { description: 'The engine\'s own words: a text, or the list of what is wrong with the request' }
+      detail: { description: 'Message of the engine: a text, or a list of the problems of the request' }
     }
   },
   failure: (error: SvcError, requestId: string) => ({

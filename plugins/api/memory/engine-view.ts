@@ -8,12 +8,12 @@ export const engineViewSchema = z.strictObject({
   enabled: z.boolean(),
   engine: z.string().nullable().meta({ description: 'Null while the memory is off' }),
   reachable: z.boolean(),
-  version: z.string().nullable().meta({ description: 'Of the wire that it speaks; null if unknown' }),
+  version: z.string().nullable().meta({ description: 'Version of its API; null if unknown' }),
   features: z.record(z.string(), z.boolean()),
   banks_total: z.int().nullable(),
   degraded: z.boolean().nullable(),
-  detail: z.string().nullable().meta({ description: 'What is missing, and what to do; null if all is well' }),
-  steps: z.record(z.string(), z.string().nullable()).meta({ description: 'What needs a model: null where it is on, else why it is off' })
+  detail: z.string().nullable().meta({ description: 'What is missing, and what to do; null if nothing' }),
+  steps: z.record(z.string(), z.string().nullable()).meta({ description: 'Features that need a model: null if on, else why off' })
 })
 
 const OFF = 'svc memory enable switches it on'
@@ -25,7 +25,7 @@ export function engineView (memory: MemoryService): AnyRoute {
     url: '/api/memory/engine',
     tag,
     dialect,
-    summary: 'Which engine keeps the memory, and how it is',
+    summary: 'The memory engine and its state',
     schema: { response: engineViewSchema },
     handler: async () => {
       const status = await memory.status()

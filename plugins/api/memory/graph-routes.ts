@@ -43,7 +43,7 @@ const savedSchema = z.strictObject({
   extraction_slot: z.string(),
   llm_timeout_s: z.int(),
   status: graphStatusSchema,
-  propagation: propagationSchema.optional().meta({ description: 'Of a Hindsight server: whether it was told' })
+  propagation: propagationSchema.optional().meta({ description: 'For a Hindsight server: whether the setting was passed on' })
 })
 const countSchema = z.strictObject({ queued: z.int(), skipped: z.int(), failed: z.int() })
 const retriedSchema = z.strictObject({ queued: z.int(), skipped: z.int(), banks: z.record(z.string(), countSchema) })
@@ -57,7 +57,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
       method: 'GET',
       url: '/api/memory/graph',
       alsoAt: ['/api/memory/graph/status'],
-      summary: 'How the graph of the memory is made, and what was made of it',
+      summary: 'Settings and results of the graph extraction',
       schema: { response: graphStatusSchema },
       handler: call => graphStatus(config, memory, call.signal)
     }),
@@ -65,8 +65,8 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
       ...place,
       method: 'PUT',
       url: '/api/memory/graph',
-      summary: 'Switch the extraction of the graph on or off, or give it another slot',
-      description: 'Switching it off cancels what the embedded engine is extracting. A Hindsight server that systemd runs is told and restarted; `propagation` says how that went.',
+      summary: 'Switch the graph extraction on or off, or change its slot',
+      description: 'Switching it off cancels what the embedded engine is extracting. A Hindsight server that runs under systemd is reconfigured and restarted; see `propagation` for the result.',
       bodyError: graphError.kind('config.memory_graph_invalid'),
       schema: { body: bodySchema, response: savedSchema },
       example: { enabled: false },
@@ -95,7 +95,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
       ...place,
       method: 'POST',
       url: '/api/memory/graph/retry',
-      summary: 'Try everything again that failed in the background',
+      summary: 'Retry all failed background operations',
       schema: { response: retriedSchema },
       handler: call => {
         checkOperator(identityOf(call.request.headers).agent)

@@ -11,7 +11,7 @@ import { subgraphRoute } from './subgraph-route.js'
 import { successorRoutes } from './successor-routes.js'
 
 const configSchema = z.strictObject({
-  systemctl: z.string().min(1).default('systemctl').meta({ description: 'The tool that speaks to systemd, by name or path' }),
+  systemctl: z.string().min(1).default('systemctl').meta({ description: 'Name or path of systemctl' }),
   unit_folder: z.string().min(1).default('/etc/systemd/system').meta({ description: 'Where the units of systemd are' })
 })
 

@@ -38,8 +38,8 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       ...place,
       method: 'POST',
       url: '/api/memory/search',
-      summary: 'Search what is remembered',
-      description: `The best first. ${identityHelp}`,
+      summary: 'Search memories',
+      description: `Best match first. ${identityHelp}`,
       schema: { body: searchSchema, response: itemsSchema },
       example: { query: 'Where does Alice work?', limit: 5 },
       handler: async call => ({ items: await notes.search(who(call), call.body, call.signal) })
@@ -48,8 +48,8 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       ...place,
       method: 'POST',
       url: '/api/memory/recall',
-      summary: 'As much of what is remembered about something as fits a number of tokens',
-      description: `\`${RAN_ON}\` of the answer says what found and ordered it, \`text+vectors+rerank\`. ${identityHelp}`,
+      summary: 'Memories about a subject, up to a number of tokens',
+      description: `The header \`${RAN_ON}\` names the methods used, such as \`text+vectors+rerank\`. ${identityHelp}`,
       schema: { body: recallSchema, response: itemsSchema },
       example: { query: 'Where does Alice work?', max_tokens: 1024 },
       handler: async call => {
@@ -62,7 +62,7 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       ...place,
       method: 'GET',
       url: '/api/memory/list',
-      summary: 'What is remembered, page by page',
+      summary: 'List memories page by page',
       description: identityHelp,
       schema: { querystring: listSchema, response: pageSchema },
       handler: call => {
@@ -74,8 +74,8 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       ...place,
       method: 'POST',
       url: '/api/memory/delete',
-      summary: 'Forget documents by their ids',
-      description: `Ids that are not there do not count. ${identityHelp}`,
+      summary: 'Delete documents by their ids',
+      description: `Unknown ids are ignored. ${identityHelp}`,
       schema: { body: deleteSchema, response: deletedSchema },
       example: { ids: ['3caefa3a-163d-4d16-a3fd-ad4f8cd00dc4'] },
       handler: async call => {

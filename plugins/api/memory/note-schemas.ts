@@ -15,8 +15,8 @@ const about = {
 }
 
 export const noteSchema = z.strictObject({
-  id: z.string().meta({ description: 'Of the document that it belongs to' }),
-  memory_id: z.string().meta({ description: 'Of the single memory in its bank' }),
+  id: z.string().meta({ description: 'Id of its document' }),
+  memory_id: z.string().meta({ description: 'Id of the memory in its bank' }),
   text: z.string(),
   timestamp: z.string().meta({ description: 'ISO 8601; empty if unknown' }),
   dataset: z.string(),
@@ -29,8 +29,8 @@ export const noteSchema = z.strictObject({
 
 export const addSchema = z.strictObject({
   text: z.string().min(1).max(1_000_000).regex(/\S/, { error: 'must not be blank' }),
-  dataset: dataset.optional().meta({ description: `${about.dataset}; in private mode everything goes to the last of them` }),
-  tags: names.optional().meta({ description: 'Those that begin with `agent:` or `visibility:` are the gateway\'s to set, and dropped' }),
+  dataset: dataset.optional().meta({ description: `${about.dataset}; in private mode always the last of them` }),
+  tags: names.optional().meta({ description: 'Tags that start with `agent:` or `visibility:` are reserved for the gateway and dropped' }),
   metadata: z.record(z.string().max(200), z.union([z.string().max(10_000), z.number(), z.boolean()])).optional(),
   document_id: z.string().regex(DOCUMENT_ID, { error: 'takes letters, digits, _ and -, at most 64' }).optional().meta({ description: 'Used again it replaces what was written under it; default `<agent>:<session_id>` where `metadata` names a session, which is added to, else a new one' })
 })
@@ -38,13 +38,13 @@ export const addSchema = z.strictObject({
 export const addedSchema = z.strictObject({
   id: z.string(),
   timestamp: z.string(),
-  operation_id: z.string().optional().meta({ description: 'Where the engine goes on with it after the answer' })
+  operation_id: z.string().optional().meta({ description: 'Id of the background operation, if there is one' })
 })
 
 export const searchSchema = z.strictObject({
   query: z.string().min(1).max(LONGEST_QUERY).regex(/\S/, { error: 'must not be blank' }),
   limit: z.int().min(1).max(200).default(10),
-  dataset: datasets.optional().meta({ description: `One, or a list, of which those that cannot be read are left out: ${about.dataset}` }),
+  dataset: datasets.optional().meta({ description: `One or a list; those that cannot be read are skipped: ${about.dataset}` }),
   tags: names.optional(),
   before: time.optional().meta({ description: 'ISO 8601' }),
   after: time.optional().meta({ description: 'ISO 8601' })
@@ -62,7 +62,7 @@ export const recallSchema = z.strictObject({
 export const listSchema = z.strictObject({
   dataset: z.string().max(80).optional(),
   bank: z.string().max(80).optional().meta({ description: 'The same as `dataset`' }),
-  cursor: z.string().max(300).optional().meta({ description: '`next_cursor` of the page before' }),
+  cursor: z.string().max(300).optional().meta({ description: '`next_cursor` of the previous page' }),
   limit: z.coerce.number().int().min(1).max(200).default(50)
 })
 

@@ -5,10 +5,10 @@ import { tag } from './bank-routes.js'
 import { passageDialect } from './dialect.js'
 import { passOn, PASSAGE, type PassageDeps } from './passage.js'
 
-const paramsSchema = z.object({ '*': z.string().meta({ description: 'Path of the engine', pattern: '^[A-Za-z0-9][A-Za-z0-9/_-]*$', examples: ['v1/default/banks', 'version'] }) })
-const bodySchema = z.unknown().meta({ type: 'string', format: 'binary', description: 'As the engine takes it' })
+const paramsSchema = z.object({ '*': z.string().meta({ description: 'Path at the engine', pattern: '^[A-Za-z0-9][A-Za-z0-9/_-]*$', examples: ['v1/default/banks', 'version'] }) })
+const bodySchema = z.unknown().meta({ type: 'string', format: 'binary', description: 'Request for the engine' })
 const answers = ([undefined, '2XX', '3XX'] as const).flatMap(status => ['application/octet-stream', '*/*'].map(type => ({
-  type, description: 'As the engine answers it', ...(status === undefined ? {} : { status })
+  type, description: 'Answer of the engine', ...(status === undefined ? {} : { status })
 })))
 
 /** `/api/memory/hindsight/*`: the address for clients of Hindsight, unmodified. */
@@ -18,8 +18,8 @@ export function passageRoutes (deps: PassageDeps): AnyRoute[] {
     url: `${PASSAGE}/*`,
     tag,
     dialect: passageDialect,
-    summary: 'The wire of Hindsight, as the engine in use speaks it',
-    description: 'The base URL for clients of Hindsight. Paths, queries, bodies and answers pass byte for byte. With `X-svc-Agent` an agent\'s banks alone.',
+    summary: 'The Hindsight API of the active engine',
+    description: 'The base URL for clients of Hindsight. Paths, queries, bodies and answers are passed through unchanged. With `X-svc-Agent`, only the banks of that agent.',
     schema: { params: paramsSchema, ...(method === 'GET' ? {} : { body: bodySchema }) },
     consumes: 'application/octet-stream',
     produces: 'application/octet-stream',

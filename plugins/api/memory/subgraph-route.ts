@@ -14,7 +14,7 @@ const most = z.coerce.number().int().min(1).max(500)
 const querySchema = z.strictObject({
   kind: z.enum(['memories', 'entities']).default('memories'),
   mode: z.enum(['top', 'ego']).default('top'),
-  node: z.string().min(1).max(256).optional().meta({ description: 'Id of the node in the middle, for `mode=ego`' }),
+  node: z.string().min(1).max(256).optional().meta({ description: 'Id of the central node, for `mode=ego`' }),
   depth: z.coerce.number().int().min(0).max(2).default(1),
   limit: most.default(240),
   top_k: most.default(200),

@@ -53,7 +53,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       url: `${BANKS}/:bank/profile`,
       tag,
       dialect,
-      summary: 'How a bank is disposed, and what it is for',
+      summary: 'Disposition and mission of a bank',
       schema: { params, response: profileSchema },
       handler: async call => {
         const bank = await enteredBank(memory, call)
@@ -65,7 +65,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       url: `${BANKS}/:bank/profile`,
       tag,
       dialect,
-      summary: 'Change how a bank is disposed, or what it is for',
+      summary: 'Change the disposition or mission of a bank',
       schema: {
         params,
         body: z.strictObject({
@@ -91,7 +91,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       tag,
       dialect,
       summary: 'All documents of a bank as a zip file',
-      description: 'Waits until the engine has made it.',
+      description: 'Waits until the engine has created it.',
       schema: { params },
       // generated clients read bytes by this name alone
       produces: 'application/octet-stream',
@@ -121,8 +121,8 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       url: `${BANKS}/:bank/document-transfer`,
       tag,
       dialect,
-      summary: 'Put the documents of such a zip file into a bank',
-      description: 'Multipart with `file`; `?on_conflict=` skip, replace or new-id. Goes on behind the answer: the operation tells how far it is.',
+      summary: 'Import the documents of such a zip file into a bank',
+      description: 'Multipart with `file`; `?on_conflict=` skip, replace or new-id. Continues after the answer: the operation shows the progress.',
       schema: { params, body: fileSchema, response: engineAnswerSchema },
       consumes: 'multipart/form-data',
       example: { file: '@documents.zip' },

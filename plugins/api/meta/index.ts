@@ -31,8 +31,8 @@ export default definePlugin({
       method: 'GET',
       url: '/api/meta/errors',
       tag: 'Status',
-      summary: 'Every error code, with its status and the plugin that brings it',
-      description: 'The codes of `error.code` in answers: those of the gateway itself and of the plugins that are loaded. Engines and upstreams have codes of their own, which pass through.',
+      summary: 'Every error code, with its status and plugin',
+      description: 'The codes of `error.code` in answers: those of the gateway itself and of the plugins that are loaded. Codes of engines and upstreams are passed through.',
       schema: { response: errorsSchema },
       handler: () => {
         const own = Object.entries<ErrorRow>(errorCodes).map(([code, row]) => ({ code, ...row, plugin: null }))

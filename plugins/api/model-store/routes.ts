@@ -31,7 +31,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       method: 'GET',
       url: STORE,
       tag: 'Models',
-      summary: 'Where models live, and where else they could',
+      summary: 'The model store, and other places for it',
       schema: { response: storeSchema },
       tool: storeTools.read,
       handler: () => store.read()
@@ -41,8 +41,8 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       url: STORE,
       tag: 'Models',
       summary: 'Make a folder the model store',
-      description: 'When there are models in the present one, say `migrate` or `keep`; else the plan of a move is told and nothing done. ' +
-        'Slots that are up take it over at their next start.',
+      description: 'If the current store has models, set `migrate` or `keep`; otherwise the answer is the plan of a move and nothing is done. ' +
+        'Running slots use it from their next start.',
       schema: { body: storeBodySchema, get response () { return ofSection().changed } },
       example: { path: '/srv/models', keep: true },
       tool: storeTools.set,
@@ -53,7 +53,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       url: `${STORE}/migrate`,
       tag: 'Models',
       summary: 'Make a folder the model store and move the models there',
-      description: 'Progress is told by the events `store.progress`.',
+      description: 'The events `store.progress` report the progress.',
       schema: { body: migrateBodySchema, get response () { return ofSection().changed } },
       example: { path: '/srv/models' },
       tool: storeTools.migrate,

@@ -19,19 +19,19 @@ export const folderStateSchema = z.strictObject({
 export type FolderState = z.output<typeof folderStateSchema>
 
 export const storeSchema = z.strictObject({
-  store: z.string().meta({ description: '`[models] store` as configured; empty when it is not' }),
-  effective: z.string().meta({ description: 'Where models are read and written' }),
-  fallback_active: z.boolean().meta({ description: 'Something other than `store` decides: the environment, the deprecated key, or the default' }),
+  store: z.string().meta({ description: '`[models] store` as configured; empty if unset' }),
+  effective: z.string().meta({ description: 'Folder of the models' }),
+  fallback_active: z.boolean().meta({ description: 'Whether something other than `store` applies: the environment, the deprecated key, or the default' }),
   pull_root_legacy: z.string().nullable(),
   current_state: folderStateSchema,
   suggestions: z.array(z.strictObject({ path: z.string(), free_mb: z.int(), total_mb: z.int() }))
-    .meta({ description: 'Other file systems with room, the largest first' })
+    .meta({ description: 'Other file systems with free space, the largest first' })
 })
 
 export const storeBodySchema = z.strictObject({
   path: absolute,
-  migrate: z.boolean().default(false).meta({ description: 'Move what is in the present store' }),
-  keep: z.boolean().default(false).meta({ description: 'Leave what is in the present store where it is' })
+  migrate: z.boolean().default(false).meta({ description: 'Move the models of the current store' }),
+  keep: z.boolean().default(false).meta({ description: 'Leave the models of the current store where they are' })
 })
 export const migrateBodySchema = z.strictObject({ path: absolute })
 
@@ -48,7 +48,7 @@ const migrationSchema = z.strictObject({
   source: z.string(),
   target: z.string(),
   moved: z.int(),
-  failed: z.array(z.string()).meta({ description: 'Files that were copied and could not be removed from the present store' })
+  failed: z.array(z.string()).meta({ description: 'Files that were copied but could not be removed from the current store' })
 })
 export type Migration = z.output<typeof migrationSchema>
 
@@ -73,7 +73,7 @@ export function sectionSchemas (section: typeof modelsSchema): SectionSchemas {
     saved: savedSchema(section),
     // the config service checks a patch, together with what is there; here it is only described
     patch: z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
-      description: 'What is not in the body stays; null takes a key back to its default',
+      description: 'Omitted keys stay; null resets a key to its default',
       ...patchShape(section)
     })))
   }

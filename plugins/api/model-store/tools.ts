@@ -4,14 +4,14 @@ import type { RouteTool } from 'svc-gateway/plugin'
 export const storeTools = {
   read: {
     name: 'model_store',
-    title: 'Where models are kept',
-    description: 'Tells the folder in which models are kept, its free space, and other disks with room. Call it before large downloads.',
+    title: 'Model store',
+    description: 'Shows the folder of the models, its free space, and other disks with free space. Call it before large downloads.',
     readOnly: true
   },
   set: {
     name: 'model_store_set',
     title: 'Keep models elsewhere',
-    description: 'Makes another folder the place for models; `keep` leaves the present ones where they are, `migrate` moves them. An operator has to approve it.',
+    description: 'Changes the folder of the models; `keep` leaves the current ones where they are, `migrate` moves them. An operator has to approve it.',
     gated: true,
     destructive: true,
     idempotent: true,
@@ -20,7 +20,7 @@ export const storeTools = {
   migrate: {
     name: 'model_store_migrate',
     title: 'Move all models',
-    description: 'Makes another folder the place for models and moves them there, which may take long. An operator has to approve it.',
+    description: 'Changes the folder of the models and moves them there, which may take long. An operator has to approve it.',
     gated: true,
     destructive: true,
     idempotent: true,
@@ -29,7 +29,7 @@ export const storeTools = {
   probe: {
     name: 'model_store_probe',
     title: 'Settings of the model store',
-    description: 'Gives the settings for model folders: where models are looked for and which files count. Call it when model_scan does not find a file.',
+    description: 'Returns the settings for model folders: where to look for models and which files count. Call it when model_scan does not find a file.',
     readOnly: true
   }
 } satisfies Record<string, RouteTool>

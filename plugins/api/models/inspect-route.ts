@@ -18,13 +18,13 @@ const inspectedSchema = z.strictObject({
   repo: z.string(),
   cached: z.boolean(),
   variants: z.array(z.strictObject({
-    id: z.string().meta({ description: 'File name, as a pull wants it; the first of a split model' }),
+    id: z.string().meta({ description: 'File name for a pull; the first of a split model' }),
     size_bytes: z.int(),
     size: z.string(),
     info: z.string()
   })),
   tags: z.array(z.string()),
-  gated: z.boolean().meta({ description: 'Whether its licence has to be accepted on its page first' }),
+  gated: z.boolean().meta({ description: 'Whether its licence must be accepted on its page first' }),
   revision: z.string(),
   metadata: z.strictObject({ license: z.string().nullable(), readme_excerpt: z.string() })
 })

@@ -21,8 +21,8 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/models/:id/pull',
-      summary: 'Pull a model, or join the pull that runs',
-      description: 'Takes what the body leaves open from the registry, else from the catalogue, else from the id itself when it names a repository or a model that an engine fetches by itself.',
+      summary: 'Pull a model, or join its running pull',
+      description: 'Missing fields come from the registry, else from the catalogue, else from the id itself if it is a repository or a model that an engine downloads itself.',
       schema: { params: idParamsSchema, body: pullBodySchema, response: pullStartedSchema },
       example: { hf_repo: 'Qwen/Qwen3-4B-GGUF', hf_filename: 'Qwen3-4B-Q4_K_M.gguf' },
       status: 202,
@@ -37,7 +37,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/models/:id/pull/status',
-      summary: 'How far the pull is, or how it ended',
+      summary: 'Progress or result of the pull',
       schema: { params: idParamsSchema, response: pullSchema },
       tool: modelTools.pullStatus,
       handler: ({ params: { id } }) => shown(pulls.status(id))
@@ -45,7 +45,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/models/:id/pull/stream',
-      summary: 'The pull as it goes; the last event is how it ended',
+      summary: 'Stream of the progress of a pull; the last event is its result',
       schema: { params: idParamsSchema },
       produces: 'text/event-stream',
       handler: ({ params: { id } }) => {

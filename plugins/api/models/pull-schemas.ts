@@ -5,11 +5,11 @@ import { capabilitySchema } from './schemas.js'
 export const pullBodySchema = z.strictObject({
   hf_repo: z.string().optional().meta({ description: '`owner/name`' }),
   hf_filename: z.string().optional().meta({ description: 'A file of it, or the first of a split model' }),
-  hf_file: z.string().optional().meta({ description: 'Another name of hf_filename' }),
+  hf_file: z.string().optional().meta({ description: 'Alias of hf_filename' }),
   revision: z.string().optional().meta({ description: 'Branch, tag or commit; default main' }),
-  labels: z.array(capabilitySchema).optional().meta({ description: 'What the model can do; `vision` brings the projector along' }),
-  capability: capabilitySchema.optional().meta({ description: 'Puts it into <store>/<capability>/<id>/' }),
-  mmproj_filename: z.string().optional().meta({ description: 'Projector to bring along' })
+  labels: z.array(capabilitySchema).optional().meta({ description: 'Capability of the model; `vision` also downloads the projector' }),
+  capability: capabilitySchema.optional().meta({ description: 'Capability; files go to <store>/<capability>/<id>/' }),
+  mmproj_filename: z.string().optional().meta({ description: 'Projector to download with it' })
 })
 
 export type PullBody = z.output<typeof pullBodySchema>
@@ -21,20 +21,20 @@ export const pullStartedSchema = z.strictObject({
   id: z.string().meta({ description: 'Of the job' }),
   model_id: z.string(),
   state,
-  source: z.string().optional().meta({ description: 'Word for the engine whose own program fetches it, as `flm`; absent for the hub' }),
+  source: z.string().optional().meta({ description: 'Name of the engine whose own program downloads it, such as `flm`; absent for the hub' }),
   hf_repo: z.string().optional(),
   hf_file: z.string().optional(),
   revision: z.string().optional().meta({ description: 'Commit that is pulled' }),
   bytes_total: bytes,
-  resumed: z.literal(true).optional().meta({ description: 'It was running already' })
+  resumed: z.literal(true).optional().meta({ description: 'Whether it was already running' })
 })
 
 export const pullSchema = z.strictObject({
   id: z.string(),
   model_id: z.string(),
   state,
-  source: z.string().meta({ description: '`hf`, the hub, or a word for the engine whose own program fetches it' }),
-  hf_repo: z.string().meta({ description: 'Empty, as file and revision, for what does not come from the hub' }),
+  source: z.string().meta({ description: '`hf` for the hub, or the name of the engine whose own program downloads it' }),
+  hf_repo: z.string().meta({ description: 'Empty, like file and revision, if it does not come from the hub' }),
   hf_file: z.string(),
   revision: z.string(),
   bytes_downloaded: bytes,

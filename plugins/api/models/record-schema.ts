@@ -6,7 +6,7 @@ export const modelTypes = ['chat', 'embed', 'rerank', 'stt', 'tts', 'img'] as co
 const base = {
   id: z.string(),
   object: z.literal('model'),
-  created: z.int().meta({ description: 'Epoch seconds; when the model came here, 0 if unknown' }),
+  created: z.int().meta({ description: 'Epoch seconds when the model was added; 0 if unknown' }),
   owned_by: z.string()
 }
 
@@ -21,7 +21,7 @@ export const registryRowSchema = z.strictObject({
   defaults: modelDefaultsSchema,
   owned_by: z.literal('local'),
   installed: z.boolean().meta({ description: 'False for a row whose file is gone' }),
-  ns: z.enum(['blessed', 'pulled']).meta({ description: 'Whether it lies in the folder layout of the gateway' }),
+  ns: z.enum(['blessed', 'pulled']).meta({ description: 'Whether it is in the folder layout of the gateway' }),
   type: z.enum(modelTypes)
 })
 
@@ -41,7 +41,7 @@ export const npuModelSchema = z.strictObject({
   name: z.string(),
   upstream: z.literal('npu'),
   backend: z.string(),
-  installed: z.boolean().meta({ description: 'False for the model of a slot that its runtime still has to fetch' }),
+  installed: z.boolean().meta({ description: 'False for a model that the runtime of its slot has yet to download' }),
   type: z.enum(['llm', 'embedding', 'transcription']),
   capability: z.string(),
   capabilities: z.array(z.string()),

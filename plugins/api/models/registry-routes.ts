@@ -21,7 +21,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       method: 'POST',
       url: '/api/models',
       summary: 'Register a model',
-      description: 'What the body leaves open comes from the header of the file, where it can be read.',
+      description: 'Missing fields come from the header of the file, if it can be read.',
       schema: { body: registerBodySchema, response: registryRowSchema },
       example: { id: 'qwen3-4b', path: '/srv/models/qwen3-4b.gguf', capabilities: ['chat'] },
       status: 201,
@@ -37,7 +37,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/models/add-from-path',
-      summary: 'Register a model file with what its header tells',
+      summary: 'Register a model file with the facts from its header',
       schema: { body: addBodySchema, response: registryRowSchema },
       example: { path: '/srv/models/qwen3-4b.gguf' },
       status: 201,
@@ -79,8 +79,8 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'DELETE',
       url: '/api/models/:id',
-      summary: 'Forget a model; its file stays',
-      description: 'Slots that run it are unloaded, and it is cleared from slot files, before it goes.',
+      summary: 'Remove a model from the registry; its file stays',
+      description: 'Slots that run it are unloaded first, and it is removed from slot files.',
       schema: { params: idParamsSchema, querystring: deleteQuerySchema, response: deletedSchema },
       tool: modelTools.remove,
       handler: call => audited(api, call, 'delete', call.params.id, async note => {

@@ -21,7 +21,7 @@ export function scanRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/models/scan/preview',
-      summary: 'What the model files below some folders seem to be; registers nothing',
+      summary: 'Find and identify model files below some folders, without registering them',
       schema: { body: previewBodySchema, response: previewSchema },
       example: { paths: ['/srv/models'], recursive: true },
       tool: modelTools.preview,

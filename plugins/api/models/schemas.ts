@@ -42,10 +42,10 @@ export const curatedSchema = z.strictObject({
   bundle_only: z.boolean(),
   installed: z.boolean().meta({ description: 'Whether the registry has it' }),
   fit: z.strictObject({
-    status: z.enum([...fitStatuses, 'unsupported']).meta({ description: '`spills`: part of it would stay in main memory; `unsupported`: no engine runs it on this machine' }),
-    device: deviceSchema.nullable().meta({ description: 'Device it was judged for; null for `unsupported`' }),
+    status: z.enum([...fitStatuses, 'unsupported']).meta({ description: '`spills`: part of it would stay in main memory; `unsupported`: no engine can run it on this machine' }),
+    device: deviceSchema.nullable().meta({ description: 'Device of the estimate; null for `unsupported`' }),
     reasons: z.array(z.string())
-  }).meta({ description: 'How it suits this machine' })
+  }).meta({ description: 'How well it fits this machine' })
 })
 
 export const catalogueSchema = z.strictObject({
@@ -59,14 +59,14 @@ export const catalogueSchema = z.strictObject({
 const source = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/, { error: 'must be a short word, such as manual' })
 
 export const registerBodySchema = z.strictObject({
-  id: z.string().meta({ minLength: 1, maxLength: 256, pattern: '^\\S+$' }), ...modelRowSchema.shape, source: source.default('manual').meta({ description: 'For the event: how it came' })
+  id: z.string().meta({ minLength: 1, maxLength: 256, pattern: '^\\S+$' }), ...modelRowSchema.shape, source: source.default('manual').meta({ description: 'Origin, for the event' })
 })
 
 export const addBodySchema = z.strictObject({
   path: z.string().meta({ description: 'Absolute path of the model file, or of the first of a split one', pattern: '^/' }),
   id: z.string().optional(),
   name: z.string().optional(),
-  labels: z.array(capabilitySchema).optional().meta({ description: 'What it can do, where the header and name do not tell' }),
+  labels: z.array(capabilitySchema).optional().meta({ description: 'Capabilities, if header and name do not tell' }),
   overwrite: z.boolean().default(false)
 })
 
@@ -114,11 +114,11 @@ export const previewSchema = z.strictObject({
     suggested_name: z.string(),
     suggested_id: z.string(),
     kind: z.enum(['model', 'projector', 'adapter', 'unknown']),
-    problem: z.string().nullable().meta({ description: 'Why a scan would leave it out' }),
+    problem: z.string().nullable().meta({ description: 'Why a scan would skip it' }),
     raw_hints: z.record(z.string(), z.unknown())
   })),
   count: z.int(),
-  truncated: z.literal(true).optional().meta({ description: 'There is more than could be looked at in time: name fewer folders' })
+  truncated: z.literal(true).optional().meta({ description: 'The search did not finish in time: give fewer folders' })
 })
 
 /** The rows are checked one by one: a bad one is skipped and told, the others are registered. */

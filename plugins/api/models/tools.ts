@@ -43,7 +43,7 @@ export const modelTools = {
   show: {
     name: 'model_show',
     title: 'Look at a model',
-    description: 'Tells everything about one model: file, size, context length, what it can do and its defaults. Call it before running a model to see whether it fits.',
+    description: 'Shows everything about one model: file, size, context length, capabilities and defaults. Call it before running a model to see whether it fits.',
     readOnly: true,
     ...byId
   },
@@ -58,7 +58,7 @@ export const modelTools = {
   pull: {
     name: 'model_pull',
     title: 'Download a model',
-    description: 'Downloads a model from the catalogue, or from a repository of the hub with hf_repo and hf_filename; it goes on by itself. An operator has to approve it; then follow it with model_pull_status.',
+    description: 'Downloads a model from the catalogue, or from a repository of the hub with hf_repo and hf_filename; the download runs in the background. An operator has to approve it; then follow it with model_pull_status.',
     gated: true,
     destructive: false,
     idempotent: true,
@@ -69,29 +69,29 @@ export const modelTools = {
   pulls: {
     name: 'model_pulls_list',
     title: 'List downloads',
-    description: 'Lists the latest download of every model with how far it is or how it ended. Call it to see what is being downloaded.',
+    description: 'Lists the latest download of every model with its progress or result. Call it to see what is being downloaded.',
     readOnly: true,
     short: ({ pulls }: z.output<typeof pullListSchema>) => ({ pulls: pulls.map(shortPull), count: pulls.length }),
     narrow: 'ask for one with model_pull_status'
   },
   pullStatus: {
     name: 'model_pull_status',
-    title: 'How far a download is',
-    description: 'Tells how far the download of a model is, or how it ended. Call it after model_pull was approved, every few seconds until it is completed.',
+    title: 'Progress of a download',
+    description: 'Shows the progress or result of the download of a model. Call it after model_pull was approved, every few seconds until it is completed.',
     readOnly: true,
     ...byId
   },
   pullCancel: {
     name: 'model_pull_cancel',
     title: 'Stop a download',
-    description: 'Ends the download of a model and removes what there is of it. Call it when the user does not want the model any more.',
+    description: 'Cancels the download of a model and removes its partial files. Call it when the user no longer wants the model.',
     destructive: true,
     idempotent: true,
     ...byId
   },
   inspect: {
     name: 'model_inspect',
-    title: 'Look into a repository of models',
+    title: 'List the files of a repository',
     description: 'Lists the files of a repository of the hub that can be pulled, with their sizes. Call it to choose hf_filename for model_pull.',
     readOnly: true,
     openWorld: true,
@@ -100,7 +100,7 @@ export const modelTools = {
   register: {
     name: 'model_register',
     title: 'Register a model',
-    description: 'Writes down a model whose file is on this machine already, with all that is said of it. Call model_add instead when the file itself tells enough; an operator has to approve it.',
+    description: 'Registers an existing model file with all given details. Call model_add instead if the header of the file is enough; an operator has to approve it.',
     gated: true,
     destructive: false,
     rename: { id: 'model_id' },
@@ -110,7 +110,7 @@ export const modelTools = {
   add: {
     name: 'model_add',
     title: 'Register a model file',
-    description: 'Registers a model file of this machine with what its header tells. Call it for a file that model_scan_preview found; an operator has to approve it.',
+    description: 'Registers a model file of this machine with the facts from its header. Call it for a file that model_scan_preview found; an operator has to approve it.',
     gated: true,
     destructive: false,
     primary: 'path'
@@ -118,7 +118,7 @@ export const modelTools = {
   edit: {
     name: 'model_edit',
     title: 'Change a model',
-    description: 'Changes the name, the abilities or the default settings of a registered model; null takes a default out. Slots use it from their next start on.',
+    description: 'Changes the name, capabilities or default settings of a registered model; null removes a default. Slots use it from their next start.',
     destructive: false,
     idempotent: true,
     ...byId,
@@ -127,7 +127,7 @@ export const modelTools = {
   remove: {
     name: 'model_delete',
     title: 'Forget a model',
-    description: 'Takes a model out of the registry; its file stays. Call it only when the user wants it gone; an operator has to approve it.',
+    description: 'Removes a model from the registry; its file stays. Call it only when the user wants it gone; an operator has to approve it.',
     gated: true,
     destructive: true,
     idempotent: true,
@@ -136,7 +136,7 @@ export const modelTools = {
   preview: {
     name: 'model_scan_preview',
     title: 'Look for model files',
-    description: 'Looks for model files below folders of this machine and tells what they seem to be, without registering them. Call it when the user says where models are.',
+    description: 'Finds and identifies model files below folders of this machine, without registering them. Call it when the user says where models are.',
     readOnly: true,
     short: ({ preview, count }: Preview) => ({ files: preview.map(shortFile), count }),
     narrow: 'name fewer folders in `paths`'
@@ -144,7 +144,7 @@ export const modelTools = {
   scan: {
     name: 'model_scan',
     title: 'Register the models of the store',
-    description: 'Looks through the configured model folders and registers what is new. Call it after model files were put there.',
+    description: 'Scans the configured model folders and registers new models. Call it after model files were added.',
     destructive: false,
     idempotent: true,
     show: []

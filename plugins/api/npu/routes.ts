@@ -22,12 +22,12 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
       method: 'GET',
       url: '/api/npu/swap-status',
       tag: 'NPU',
-      summary: 'Whether the NPU changes its model, from what to what',
+      summary: 'Model switch of the NPU, if one is under way',
       schema: { response: swapStatusSchema },
       tool: {
         name: 'npu_status',
-        title: 'What the NPU does',
-        description: 'Tells whether the NPU is changing its model, from what to what. Call it when a slot on the NPU does not answer yet.',
+        title: 'State of the NPU',
+        description: 'Shows whether the NPU is switching its model, from which to which. Call it when a slot on the NPU does not answer yet.',
         readOnly: true
       },
       handler: () => {
@@ -39,7 +39,7 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
       method: 'GET',
       url: '/api/npu/occupancy',
       tag: 'NPU',
-      summary: 'Who holds the NPU',
+      summary: 'Slots on the NPU',
       schema: { response: occupancySchema },
       handler: async () => {
         const sizes = new Map((await engineModels(api)).map(({ id, sizeBytes }) => [id, sizeBytes]))

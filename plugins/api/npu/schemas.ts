@@ -2,9 +2,9 @@ import { modelCapabilities } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const swapStatusSchema = z.strictObject({
-  in_progress: z.boolean().meta({ description: 'An engine on the NPU is starting or stopping' }),
-  from_model: z.string().nullable().meta({ description: 'What it had; null when it had nothing' }),
-  to_model: z.string().nullable().meta({ description: 'What it gets; null while that is not begun' })
+  in_progress: z.boolean().meta({ description: 'Whether an engine on the NPU is starting or stopping' }),
+  from_model: z.string().nullable().meta({ description: 'Previous model; null if none' }),
+  to_model: z.string().nullable().meta({ description: 'Next model; null if it is not starting yet' })
 })
 export type SwapStatus = z.output<typeof swapStatusSchema>
 
@@ -21,24 +21,24 @@ export const occupancySchema = z.strictObject({
   cols_total: columns('Columns of the NPU of this host; 0 without one'),
   cols_used: columns('Columns that engines hold'),
   columns_available: columns('Columns that are free'),
-  serving: z.boolean().meta({ description: 'A request is being worked on' }),
-  single_tenant: z.boolean().meta({ description: 'One engine has the whole NPU' }),
+  serving: z.boolean().meta({ description: 'Whether a request is being processed' }),
+  single_tenant: z.boolean().meta({ description: 'Whether one engine uses the whole NPU' }),
   slots: z.array(z.strictObject({
     name: z.string(),
     model: z.string().nullable(),
-    state: z.enum(occupancyStates).meta({ description: '`loaded`: its engine is up and not yet healthy' }),
-    cols: columns('Columns that its engine holds; slots of one engine share them'),
-    gb: z.number().meta({ description: 'Size of its model while it is held; decimal gigabytes, 0 if unknown' })
+    state: z.enum(occupancyStates).meta({ description: '`loaded`: its engine is running but not yet healthy' }),
+    cols: columns('Columns that its engine uses; slots of one engine share them'),
+    gb: z.number().meta({ description: 'Size of its model while loaded; decimal gigabytes, 0 if unknown' })
   }))
 })
 export type Occupancy = z.output<typeof occupancySchema>
 
 export const engineModelsSchema = z.strictObject({
   models: z.array(z.strictObject({
-    model: z.string().meta({ description: 'As the engine spells it; what `[model] default` of a slot takes' }),
+    model: z.string().meta({ description: 'Name at the engine; value for `[model] default` of a slot' }),
     installed: z.boolean(),
     capabilities: z.array(z.enum(modelCapabilities)),
     family: z.string(),
-    size_gb: z.number().meta({ description: 'To fetch; decimal gigabytes' })
+    size_gb: z.number().meta({ description: 'Download size; decimal gigabytes' })
   }))
 })

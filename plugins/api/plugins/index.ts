@@ -33,8 +33,8 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/plugins/:name/log',
-      summary: 'What a plugin logs, as it happens',
-      description: 'Every line from now on, debug lines too, whatever `[server] log_level` is. The plugin need not be there yet.',
+      summary: 'Stream of the log of a plugin',
+      description: 'Every line from now on, including debug lines, regardless of `[server] log_level`. The plugin need not exist yet.',
       schema: { params: pluginNameParamsSchema },
       produces: 'text/event-stream',
       handler: ({ params: { name } }) => sse(signal => lines(plugins, name, signal))
@@ -42,8 +42,8 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/api/plugins/reload',
-      summary: 'Load what is new or changed, drop what is no longer on the allow-list',
-      description: 'Packages, linked folders and `engines/*.toml` are read again. Running requests go on, and so does a plugin whose new version fails. Installs nothing.',
+      summary: 'Load new and changed plugins, unload those no longer on the allow-list',
+      description: 'Packages, linked folders and `engines/*.toml` are reloaded. Running requests continue, and a plugin whose new version fails keeps running. Installs nothing.',
       schema: { body: reloadSchema, response: pluginListSchema },
       example: {},
       handler: ({ actor, body, requestId }) => activity.audited({

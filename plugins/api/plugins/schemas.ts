@@ -17,17 +17,17 @@ export const pluginSchema = z.strictObject({
     phase: z.enum(bootPhases).nullable(),
     code: z.string().nullable(),
     message: z.string()
-  }).nullable().meta({ description: 'What was found where it comes from and is not in force: it waits for a restart of the gateway, or it failed' }),
-  late_failures: z.int().meta({ description: 'Rejections and exceptions that nothing waited for, since it was loaded' }),
+  }).nullable().meta({ description: 'A newer version that is not active: it waits for a restart of the gateway, or it failed' }),
+  late_failures: z.int().meta({ description: 'Unhandled rejections and exceptions since it was loaded' }),
   last_late_failure: z.string().nullable(),
   routes: z.array(z.string()),
   providers: z.array(z.string()),
   tools: z.array(z.string()).meta({ description: 'As `server/name`', examples: [['admin/slot_list']] }),
   tool_problems: z.array(z.strictObject({ tool: z.string(), message: z.string() }))
-    .meta({ description: 'Tools that are left out because of their name or schema; the plugin is active without them' }),
+    .meta({ description: 'Tools that are not offered because of their name or schema; the plugin is active without them' }),
   about: z.record(z.string(), engineAboutSchema).meta({ description: 'Licence and homepage of its engines and of their images, by provider' }),
   dependents: z.strictObject({ slots: z.array(z.string()), plugins: z.array(z.string()) })
-    .meta({ description: 'What would go with it: slots whose engine it provides, and plugins that use its services' }),
+    .meta({ description: 'Dependents: slots whose engine it provides, and plugins that use its services' }),
   health: z.record(z.string(), z.unknown()).optional()
 })
 
@@ -35,7 +35,7 @@ export const pluginListSchema = z.strictObject({ plugins: z.array(pluginSchema) 
 
 export const reloadSchema = z.strictObject({
   again: z.array(z.string()).optional()
-    .meta({ description: 'Plugins or packages that failed and are judged again although they have not changed' })
+    .meta({ description: 'Failed plugins or packages to try again although they have not changed' })
 })
 
 export const pluginParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Plugin name', pattern: PLUGIN_NAME_PATTERN.source, examples: ['api-slots'] }) })

@@ -52,7 +52,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       method: 'PUT',
       url: '/api/profiles/:name',
       summary: 'Change a profile',
-      description: 'What is left out or null stays. Slots that run with it go on as they are and are marked as drifted.',
+      description: 'Omitted and null fields stay. Running slots keep the old settings and are marked as drifted.',
       schema: { params: ownNameParamsSchema, body: patchBodySchema, response: profileItemSchema },
       example: { flags: '--threads 6' },
       tool: profileTools.update,

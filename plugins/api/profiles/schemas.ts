@@ -16,11 +16,11 @@ export const profileItemSchema = z.strictObject({
   name: z.string(),
   ...profileSchema.shape,
   seed: z.boolean().meta({ description: 'Built in and immutable' }),
-  resolved_flags: z.string().meta({ description: 'With those of multi-token prediction when the profile opts in' }),
+  resolved_flags: z.string().meta({ description: 'Includes those of multi-token prediction if the profile opts in' }),
   runtime_family: z.string().nullable(),
   supported_slot_types: z.array(slotTypeSchema),
-  tps: z.number().nullable().meta({ description: 'Tokens per second, measured by the slots that use it; null before there are any' }),
-  rtf: z.number().nullable().meta({ description: 'Real-time factor of speech; null, since nothing measures it' }),
+  tps: z.number().nullable().meta({ description: 'Tokens per second, measured by the slots that use it; null if there are no measurements' }),
+  rtf: z.number().nullable().meta({ description: 'Real-time factor of speech; always null, as it is not measured' }),
   used_by: z.array(z.string()).meta({ description: 'Slots' })
 }).meta({ title: 'Profile' })
 
@@ -69,7 +69,7 @@ export const importReportSchema = z.strictObject({
   dry_run: z.literal(true),
   valid: z.boolean(),
   checksum_ok: z.boolean(),
-  name: z.string().meta({ description: 'The one asked for, else the envelope\'s' }),
+  name: z.string().meta({ description: 'The requested one, else that of the envelope' }),
   schema_version: z.int(),
   collides: z.boolean().meta({ description: 'Whether the name is taken' })
 })

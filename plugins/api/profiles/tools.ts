@@ -12,7 +12,7 @@ export const profileTools = {
   list: {
     name: 'profile_list',
     title: 'List profiles',
-    description: 'Lists the profiles, which say how an engine is run, and the slots that use them. Call it to choose the profile of a slot.',
+    description: 'Lists the profiles, which define how an engine runs, and the slots that use them. Call it to choose the profile of a slot.',
     readOnly: true,
     short: (rows: readonly ProfileItem[]) => ({ profiles: rows.map(shortRow), count: rows.length }),
     narrow: 'ask for one with profile_status'
@@ -20,14 +20,14 @@ export const profileTools = {
   status: {
     name: 'profile_status',
     title: 'Look at a profile',
-    description: 'Tells the image, the flags and the users of one profile. Call it before changing it.',
+    description: 'Shows the image, the flags and the users of one profile. Call it before changing it.',
     readOnly: true,
     ...byName
   },
   export: {
     name: 'profile_export',
     title: 'Export a profile',
-    description: 'Gives a profile as an envelope for another machine.',
+    description: 'Exports a profile as an envelope for another machine.',
     readOnly: true,
     ...byName
   },
@@ -42,7 +42,7 @@ export const profileTools = {
   update: {
     name: 'profile_update',
     title: 'Change a profile',
-    description: 'Changes image or flags of a profile; slots take it over at their next start. An operator has to approve it.',
+    description: 'Changes image or flags of a profile; slots use them from their next start. An operator has to approve it.',
     gated: true,
     destructive: true,
     idempotent: true,
@@ -51,7 +51,7 @@ export const profileTools = {
   import: {
     name: 'profile_import',
     title: 'Import a profile',
-    description: 'Creates a profile from the envelope of another machine, or with dry_run tells what would happen. An operator has to approve it.',
+    description: 'Creates a profile from the envelope of another machine, or with dry_run shows what would happen. An operator has to approve it.',
     gated: true,
     destructive: false,
     show: ['envelope', 'name', 'dry_run']

@@ -32,8 +32,8 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: PATH,
-      summary: 'The Proxmox host that this machine runs on, as far as it is configured, and how it is',
-      description: 'Asks the host when the last answer is older than 30 seconds, and waits three for it.',
+      summary: 'The configured Proxmox host of this machine, and its state',
+      description: 'Queries the host if the last answer is older than 30 seconds, waiting up to three seconds.',
       schema: { response: settingsSchema },
       handler: async () => shown(api, await file.read())
     }),
@@ -41,7 +41,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       method: 'PUT',
       url: PATH,
       summary: 'Configure the Proxmox host',
-      description: 'Without `token_value` the stored one is kept. The settings are saved whether the host answers or not; `status` tells.',
+      description: 'Without `token_value` the stored one is kept. The settings are saved even if the host does not answer; see `status`.',
       schema: { body: bodySchema, response: settingsSchema },
       example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
       bodyError: proxmoxError.kind('proxmox.config_invalid'),
@@ -61,7 +61,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
     defineRoute({
       method: 'DELETE',
       url: PATH,
-      summary: 'Forget the Proxmox host and its token',
+      summary: 'Remove the Proxmox host and its token',
       schema: { response: removedSchema },
       handler: async call => {
         const existed = await activity.audited(rowOf(call, 'settings.proxmox_remove'), async note => {
@@ -76,8 +76,8 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: `${PATH}/test`,
-      summary: 'Ask a Proxmox host once; nothing is saved',
-      description: '`token_value` is needed: a stored token is not sent to wherever a test asks for.',
+      summary: 'Test a Proxmox host; nothing is saved',
+      description: '`token_value` is required: the stored token is never sent by a test.',
       schema: { body: testBodySchema, response: testedSchema },
       example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
       bodyError: proxmoxError.kind('proxmox.config_invalid'),

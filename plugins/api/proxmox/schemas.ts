@@ -45,8 +45,8 @@ export const bodySchema = z.strictObject({
   port: portSchema.default(defaults.port),
   user: userSchema,
   token_name: tokenNameSchema,
-  token_value: tokenValueSchema.optional().meta({ description: 'Left out, the stored one is kept', writeOnly: true }),
-  verify_ssl: verifySchema.default(defaults.verify_ssl).meta({ description: 'Whether the certificate of the host must be one that this machine trusts' })
+  token_value: tokenValueSchema.optional().meta({ description: 'If omitted, the stored one is kept', writeOnly: true }),
+  verify_ssl: verifySchema.default(defaults.verify_ssl).meta({ description: 'Whether this machine must trust the certificate of the host' })
 })
 /** What is missing is told with a code of its own. */
 export const testBodySchema = bodySchema.clone().meta({ required: ['host', 'user', 'token_name', 'token_value'] })
@@ -68,9 +68,9 @@ export const tenantSchema = z.strictObject({
   vmid: z.int(),
   name: z.string(),
   status: z.string().meta({ description: 'running, stopped, ...' }),
-  maxmem_mb: z.int().nullable().meta({ description: 'MiB that it may take' }),
-  mem_mb: z.int().nullable().meta({ description: 'MiB that it takes' }),
-  maxcpu: z.number().nullable().meta({ description: 'Processors that it may use' }),
+  maxmem_mb: z.int().nullable().meta({ description: 'Memory limit in MiB' }),
+  mem_mb: z.int().nullable().meta({ description: 'Memory in use in MiB' }),
+  maxcpu: z.number().nullable().meta({ description: 'Number of processors' }),
   cpu_pct: z.number().nullable().meta({ description: '0 to 100, of the processors that it may use' }),
   node: z.string()
 })
@@ -80,7 +80,7 @@ export const hostStatusSchema = z.strictObject({
   ...slimHostSchema.shape,
   host_cpu_count: z.int().nullable(),
   host_uptime_s: z.int().nullable(),
-  tenants_allocated_mb: z.int().meta({ description: 'MiB that the running ones may take together' }),
+  tenants_allocated_mb: z.int().meta({ description: 'Sum of the memory limits of the running ones, in MiB' }),
   tenants: z.array(tenantSchema).meta({ description: 'Of the node, by id' })
 })
 export type HostStatus = z.output<typeof hostStatusSchema>

@@ -14,7 +14,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/requests',
-      summary: 'List the /v1 requests in flight, and what each one waits for',
+      summary: 'List the /v1 requests in flight and what each is waiting for',
       schema: { response: requestListSchema },
       handler: () => ({ requests: requests.list() })
     }))
@@ -22,7 +22,7 @@ export default definePlugin({
       method: 'POST',
       url: '/api/requests/:id/cancel',
       summary: 'Cancel a request in flight',
-      description: 'Its client gets `request.cancelled`, as an error or as the last event of its stream. Requests that share its call to the engine go on.',
+      description: 'Its client gets `request.cancelled`, as an error or as the last event of its stream. Requests that share its call to the engine continue.',
       schema: { params: requestParamsSchema, response: cancelledSchema },
       handler: ({ params: { id }, actor, requestId }) => activity.audited({
         category: 'request', action: 'request.cancel', target: id, actor, request_id: requestId

@@ -3,22 +3,22 @@ import { z } from 'zod'
 
 const requestSchema = z.strictObject({
   id: z.string().meta({ description: 'X-Request-ID; clients may choose their own, so it need not be unique' }),
-  model: z.string().meta({ description: 'As the client named it' }),
+  model: z.string().meta({ description: 'As given by the client' }),
   surface: z.enum(requestSurfaces),
-  agent: z.string().nullable().meta({ description: 'The agent that asks, by its X-svc-Agent or by the headers that its plugin knows it by; null for none' }),
-  slot: z.string().nullable().meta({ description: 'The slot that serves it; null for an upstream, or while that is being found out' }),
+  agent: z.string().nullable().meta({ description: 'The calling agent, by X-svc-Agent or by headers that its plugin recognises; null if none' }),
+  slot: z.string().nullable().meta({ description: 'The slot that serves it; null for an upstream, or before that is known' }),
   upstream: z.string().nullable(),
   phase: z.enum(requestPhases),
   reason: z.string().nullable().meta({ description: 'Why there is no answer yet; null once only the engine is waited for' }),
   priority: z.enum(requestPriorities).meta({
-    description: 'Its class in the line of a busy slot: `low` stands behind `normal` for half a minute. Text that is not streamed is low; the header `x-svc-priority` decides otherwise'
+    description: 'Its priority in the queue of a busy slot: `low` waits behind `normal` for up to half a minute. Text that is not streamed is low; the header `x-svc-priority` overrides it'
   }),
-  attempt: z.int().min(1).meta({ description: 'More than 1 where an upstream failed it and it was sent again, or elsewhere' }),
+  attempt: z.int().min(1).meta({ description: 'More than 1 if it was retried after a failure of an upstream' }),
   started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
   age_ms: z.int(),
   bytes_in: z.int().meta({ description: 'Size of the request\'s body' }),
   bytes_out: z.int().meta({ description: 'Body bytes of the answer that went to the client so far' }),
-  tokens: z.int().meta({ description: 'Generated so far; plain answers tell at their end' })
+  tokens: z.int().meta({ description: 'Tokens generated so far; for answers without streaming only at the end' })
 })
 
 export const requestListSchema = z.strictObject({ requests: z.array(requestSchema).meta({ description: 'Oldest first' }) })
@@ -27,5 +27,5 @@ export const requestParamsSchema = z.strictObject({ id: z.string().min(1).meta({
 
 export const cancelledSchema = z.strictObject({
   id: z.string(),
-  cancelled: z.int().min(1).meta({ description: 'How many requests had this id' })
+  cancelled: z.int().min(1).meta({ description: 'Number of requests with this id' })
 })

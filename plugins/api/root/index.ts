@@ -35,7 +35,7 @@ export default definePlugin({
       method: 'GET',
       url: '/',
       tag: 'Gateway',
-      summary: 'Where everything is: a page for a browser, JSON for others',
+      summary: 'Entry point: a page for browsers, JSON for other clients',
       schema: { response: frontSchema },
       answers: [{ type: 'text/html' }],
       handler: call => asksForPage(call) ? sendPage(call, frontPage(front())) : front()
@@ -44,7 +44,7 @@ export default definePlugin({
       method: 'GET',
       url: '/openapi.json',
       tag: 'Gateway',
-      summary: 'Leads to the OpenAPI document',
+      summary: 'Redirects to the OpenAPI document',
       status: 302,
       handler: ({ reply, requestId }) => {
         void reply.code(302).headers({ 'location': 'api/openapi.json', 'x-request-id': requestId }).send()

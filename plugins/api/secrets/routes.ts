@@ -26,7 +26,7 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/secrets',
-      summary: 'Names of the secrets that are set; never a value',
+      summary: 'Names of the secrets that are set, never their values',
       schema: { response: secretListSchema },
       handler: async () => {
         const written = await stat(config.paths.secretsEnv).catch(() => null)
@@ -41,7 +41,7 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
       method,
       url: '/api/secrets/:name',
       summary: 'Set a secret',
-      description: 'Names are `[A-Z][A-Z0-9_]*`, at most 64 characters. The value goes to the environment file of the gateway. Where upstreams name the variable already, `upstreams` says which of them may send it; it is refused otherwise.',
+      description: 'Names are `[A-Z][A-Z0-9_]*`, at most 64 characters. The value goes to the environment file of the gateway. If upstreams already use the variable, `upstreams` must list those that may send it.',
       schema: { params: nameParamsSchema, body: valueBodySchema },
       example: { value: 'hf_your_token' },
       status: 204,
@@ -57,7 +57,7 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
     defineRoute({
       method: 'DELETE',
       url: '/api/secrets/:name',
-      summary: 'Remove a secret; one that is not there is fine',
+      summary: 'Remove a secret; a missing one is no error',
       schema: { params: nameParamsSchema },
       handler: async call => {
         const { name } = call.params

@@ -10,14 +10,14 @@ export const nameParamsSchema = z.strictObject({ name: z.string().meta({ descrip
 export const valueBodySchema = z.strictObject({
   value: z.string().meta({ description: 'One line of printable characters', minLength: 1, maxLength: 8192, pattern: SECRET_VALUE.source, writeOnly: true }),
   upstreams: z.array(z.string().min(1).max(64)).max(200).optional()
-    .meta({ description: 'Upstreams that may send it: those that name this variable already, at an address that no template knows' })
+    .meta({ description: 'Upstreams that may send it: those that already use this variable, at an address that is in no template' })
 })
 
 export const secretListSchema = z.strictObject({
   secrets: z.array(z.strictObject({
     name: z.string(),
     set: z.literal(true),
-    masked: z.string().meta({ description: 'Always eight bullets, whatever the value' }),
-    updated_at: z.string().nullable().meta({ description: 'When the file was written last; ISO 8601 UTC' })
+    masked: z.string().meta({ description: 'Always eight bullets' }),
+    updated_at: z.string().nullable().meta({ description: 'Last change of the file; ISO 8601 UTC' })
   })).meta({ description: 'By name' })
 })

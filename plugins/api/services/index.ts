@@ -13,14 +13,14 @@ import { Systemd } from './systemd.js'
 const envSchema = z.record(z.string(), z.string())
 
 const configSchema = z.strictObject({
-  systemctl: z.string().min(1).default('systemctl').meta({ description: 'The tool that speaks to systemd, by name or path' }),
-  downloads: z.boolean().default(true).meta({ description: 'Whether services may be brought from registries' }),
-  installer_env: envSchema.default({}).meta({ description: 'Further environment of installers: a registry of your own, a proxy' }),
-  announce_on: z.array(z.string().min(1).max(64)).max(16).optional().meta({ description: 'Network interfaces to announce services on where no avahi daemon runs; default all that lead out of the machine' }),
+  systemctl: z.string().min(1).default('systemctl').meta({ description: 'Name or path of systemctl' }),
+  downloads: z.boolean().default(true).meta({ description: 'Whether services may be downloaded from registries' }),
+  installer_env: envSchema.default({}).meta({ description: 'Additional environment of installers, such as your own registry or a proxy' }),
+  announce_on: z.array(z.string().min(1).max(64)).max(16).optional().meta({ description: 'Network interfaces to announce services on if no avahi daemon is running; default is all external ones' }),
   services: z.record(z.string(), z.strictObject({
     port: z.int().min(1).max(65_535).optional(),
     env: envSchema.optional()
-  })).default({}).meta({ description: 'By id: another port, further environment of the service' })
+  })).default({}).meta({ description: 'By id: port and additional environment of the service' })
 })
 
 /** `/api/services`: programs beside the gateway, run by systemd where it has their units and by the gateway elsewhere. */

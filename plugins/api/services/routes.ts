@@ -23,7 +23,7 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       method: 'GET',
       url: '/api/services',
       tag,
-      summary: 'Programs beside the gateway: how they are, what runs them, what may be done with them',
+      summary: 'Programs beside the gateway: their states, runtimes and available actions',
       schema: { response: servicesSchema },
       handler: async () => {
         const mdns = announcements.state()
@@ -42,8 +42,8 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       method: 'POST',
       url: '/api/services/:id/action',
       tag,
-      summary: 'Start, stop, restart, enable or disable one',
-      description: 'Through systemd where it has the unit; elsewhere the gateway runs the service itself. 200 also when that failed: `ok` is false then.',
+      summary: 'Start, stop, restart, enable or disable a service',
+      description: 'Through systemd if it has the unit; otherwise the gateway runs the service itself. A failed action is also 200, with `ok` false.',
       schema: { params: idParamsSchema, body: actionBodySchema, response: actedSchema },
       bodyError: servicesError.kind('services.action_required'),
       example: { action: 'stop' },
@@ -62,7 +62,7 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       method: 'GET',
       url: '/api/services/:id/install',
       tag,
-      summary: 'Whether one is installed, or how far that is',
+      summary: 'Installation of a service, or its progress',
       schema: { params: idParamsSchema, response: installStatusSchema },
       handler: ({ params }) => shown(manager.installer.status(manager.get(params.id)))
     }),
@@ -70,8 +70,8 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       method: 'POST',
       url: '/api/services/:id/install',
       tag,
-      summary: 'Bring one to this machine, in an environment of its own or as a container',
-      description: 'Answers at once; GET of the same address tells how far it is. One that is there is brought again.',
+      summary: 'Install a service on this machine, in its own environment or as a container',
+      description: 'Answers at once; GET of the same address shows the progress. An installed service is reinstalled.',
       schema: { params: idParamsSchema, body: installBodySchema, response: installStatusSchema },
       example: {},
       status: 202,
@@ -89,7 +89,7 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       method: 'DELETE',
       url: '/api/services/:id/install',
       tag,
-      summary: 'Stop one and take away what was installed; its data stays unless `data` is true',
+      summary: 'Stop and uninstall a service; its data stays unless `data` is true',
       schema: { params: idParamsSchema, querystring: uninstallQuerySchema },
       handler: async call => {
         const { params: { id }, query: { data } } = call

@@ -12,9 +12,9 @@ const statSchema = z.strictObject({ label: z.string(), value: z.union([z.string(
 const unitStateSchema = z.strictObject({
   active_state: z.string().meta({ description: 'active, activating, inactive, failed' }),
   sub_state: z.string(),
-  unit_file_state: z.string().meta({ description: 'enabled: it starts with the machine, or with the gateway where that runs it' }),
-  since: z.string().nullable().meta({ description: 'ISO 8601 UTC; null when it does not run' })
-}).meta({ title: 'ServiceUnitState', description: 'In the words of systemd, also where the gateway runs the service itself' })
+  unit_file_state: z.string().meta({ description: 'enabled: it starts with the machine, or with the gateway if that runs it' }),
+  since: z.string().nullable().meta({ description: 'ISO 8601 UTC; null if it is not running' })
+}).meta({ title: 'ServiceUnitState', description: 'State in the terms of systemd, even if the gateway runs the service itself' })
 
 export const installStatusSchema = z.strictObject({
   state: z.enum(installStates),
@@ -28,28 +28,28 @@ export const serviceSchema = z.strictObject({
   id: z.string(),
   name: z.string(),
   description: z.string(),
-  managed: z.boolean().meta({ description: 'Something here can run it' }),
-  runs_as: z.enum(serviceForms).nullable().meta({ description: 'null: it has to be installed first, or cannot run here' }),
+  managed: z.boolean().meta({ description: 'Whether something on this machine can run it' }),
+  runs_as: z.enum(serviceForms).nullable().meta({ description: 'null: it must be installed first, or cannot run here' }),
   unit: z.string(),
   unit_state: unitStateSchema.nullable(),
-  up: z.boolean().meta({ description: 'true only after it answered' }),
+  up: z.boolean().meta({ description: 'True only after it has answered' }),
   detail: z.string(),
   stat: statSchema.nullable(),
-  url: z.string().nullable().meta({ description: 'Its page; null without one that a browser reaches' }),
+  url: z.string().nullable().meta({ description: 'Its page; null if a browser cannot reach one' }),
   mdns_url: z.string().nullable(),
-  loopback_port: z.int().nullable().meta({ description: 'Set for a service that listens on loopback alone' }),
+  loopback_port: z.int().nullable().meta({ description: 'Set for a service that listens only on loopback' }),
   actions: z.array(z.enum(serviceVerbs)),
   mdns_capable: z.boolean(),
-  wired: z.boolean().nullable().meta({ description: 'It uses this gateway; null if unknown' }),
+  wired: z.boolean().nullable().meta({ description: 'Whether it uses this gateway; null if unknown' }),
   licence: z.strictObject({ name: z.string(), note: z.string().nullable(), url: z.string().nullable() }),
   installation: installStatusSchema,
   hints: z.array(z.string())
 }).meta({ title: 'Service' })
 
 export const mdnsSchema = z.strictObject({
-  available: z.boolean().meta({ description: 'An avahi daemon runs here, or there is a network in which the gateway can answer itself' }),
+  available: z.boolean().meta({ description: 'Whether an avahi daemon is running, or the gateway can announce services itself' }),
   hostname: z.string().meta({ description: 'Ends with .local' }),
-  base_advertised: z.boolean().meta({ description: 'The gateway itself is announced, by a file that is not ours' }),
+  base_advertised: z.boolean().meta({ description: 'Whether the gateway itself is announced, by a file that svc did not write' }),
   advertised: z.array(z.string()).meta({ description: 'Ids of services' })
 }).meta({ title: 'ServiceAnnouncements' })
 
@@ -67,15 +67,15 @@ export const actionBodySchema = z.strictObject({
 
 export const actedSchema = z.strictObject({
   id: z.string(), unit: z.string(), action: z.enum(serviceVerbs), ok: z.boolean(), active: z.boolean(), message: z.string(),
-  problem: z.enum(verbProblems).nullable().meta({ description: 'Why `ok` is false; `not_permitted`: systemd lets the user of the gateway not do this' })
+  problem: z.enum(verbProblems).nullable().meta({ description: 'Why `ok` is false; `not_permitted`: systemd does not let the user of the gateway do this' })
 })
 
 export const installBodySchema = z.strictObject({
-  form: z.enum(installForms).optional().meta({ description: 'Default: a Python environment where a Python fits, else a container; `slot` for what runs as one' })
+  form: z.enum(installForms).optional().meta({ description: 'Default: a Python environment if a suitable Python exists, else a container; `slot` for services that run as one' })
 }).meta({ title: 'ServiceInstallOrder' })
 
 export const uninstallQuerySchema = z.strictObject({
-  data: z.enum(['true', 'false']).default('false').meta({ description: 'Delete what it keeps, too: chats, documents, accounts' })
+  data: z.enum(['true', 'false']).default('false').meta({ description: 'Also delete its data: chats, documents, accounts' })
 })
 
 export const mdnsStateSchema = mdnsSchema.extend({

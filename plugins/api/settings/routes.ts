@@ -21,7 +21,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       method,
       url: '/api/settings',
       summary: 'Change settings; all of them or none',
-      description: 'What is not in the body stays. `_svc.apply_plan` tells what is in force and what needs a restart.',
+      description: 'Omitted keys stay. `_svc.apply_plan` shows which changes are active and which need a restart.',
       schema: { get body () { return schemas.patch }, get response () { return schemas.saved } },
       example: { slots: { idle_timeout_s: 600 } },
       ...(method === 'PUT' ? { tool: settingTools.write } : {}),
@@ -38,7 +38,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
     defineRoute({
       method: 'GET',
       url: '/api/settings/apply-plan',
-      summary: 'What a change of each setting takes',
+      summary: 'What it takes for a change of each setting to apply',
       schema: { response: applyRegistrySchema },
       tool: settingTools.plan,
       handler: () => applyRegistry(settings.keys())
@@ -46,7 +46,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
     defineRoute({
       method: 'POST',
       url: '/api/settings/reload',
-      summary: 'Read the configuration files again',
+      summary: 'Reload the configuration files',
       schema: { get response () { return schemas.reloaded } },
       tool: settingTools.reload,
       handler: call => settings.reload(call)

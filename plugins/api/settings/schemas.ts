@@ -5,17 +5,17 @@ const keys = z.array(z.string())
 
 export const applyPlanSchema = z.strictObject({
   live: keys.meta({ description: 'In force already' }),
-  slot_restart: keys.meta({ description: 'Takes effect for engines that start from now on' }),
+  slot_restart: keys.meta({ description: 'Applies to engines that start from now on' }),
   gateway_restart: keys.meta({ description: 'Takes effect when the gateway starts again' }),
-  unknown: keys.meta({ description: 'Kept in the file; the gateway does not know them' }),
-  slots: z.array(z.string()).meta({ description: 'Slots whose engine was started from other settings' })
+  unknown: keys.meta({ description: 'Kept in the file; unknown to the gateway' }),
+  slots: z.array(z.string()).meta({ description: 'Slots whose engine was started with other settings' })
 }).meta({ title: 'ApplyPlan' })
 
 export const applyRegistrySchema = z.strictObject({
   apply_classes: z.array(z.enum(applyClasses)),
   registry: z.record(z.string(), z.strictObject({
     apply_class: z.enum(applyClasses),
-    services: z.array(z.string()).meta({ description: 'What has to be started again' })
+    services: z.array(z.string()).meta({ description: 'What must be restarted' })
   }))
 })
 
@@ -24,7 +24,7 @@ export const diagnosticsSchema = z.array(z.strictObject({
   path: z.string(),
   message: z.string(),
   line: z.int().optional()
-})).meta({ description: 'What is wrong in the files; what they concern keeps its last good value' })
+})).meta({ description: 'Problems in the files; the affected settings keep their last valid values' })
 
 /** Of requests and answers that hold svc.toml. */
 export interface SettingsSchemas {
@@ -36,11 +36,11 @@ export interface SettingsSchemas {
 }
 
 const servedSchema = z.strictObject({ host: z.string(), port: z.int() }).nullable()
-  .meta({ description: 'Where this gateway listens, which may be elsewhere than `server` says: it was started so, or that takes a restart' })
+  .meta({ description: 'Where this gateway listens, which may differ from `server`: by a command line option, or until a restart' })
 
 const savedPart = z.strictObject({ apply_plan: applyPlanSchema, warnings: z.array(z.string()) })
 const reloadedPart = z.strictObject({
-  revision: z.int().meta({ description: 'Counts changes of the configuration; the same when nothing changed' }),
+  revision: z.int().meta({ description: 'Counts changes of the configuration' }),
   diagnostics: diagnosticsSchema,
   apply_plan: applyPlanSchema
 })
@@ -64,7 +64,7 @@ export function schemasOf (file: ConfigService['schema']): SettingsSchemas {
     // the config service checks a patch, together with what is there; here it is only described
     get patch () {
       return patch ??= z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
-        description: 'Tables merge, everything else replaces, null takes a key back to its default',
+        description: 'Tables merge, everything else replaces, null resets a key to its default',
         ...patchShape(file)
       })))
     }

@@ -5,13 +5,13 @@ export const settingTools = {
   get: {
     name: 'settings_get',
     title: 'Read the settings',
-    description: 'Gives all settings of the gateway that are in force, without secrets. Call it before changing one.',
+    description: 'Returns all effective settings of the gateway, without secrets. Call it before changing one.',
     readOnly: true
   },
   write: {
     name: 'config_write',
     title: 'Change settings',
-    description: 'Changes settings of the gateway, all of those given or none, as tables of keys: {"slots": {"idle_timeout_s": 600}}. Look them up with settings_schema; an operator has to approve it.',
+    description: 'Changes settings of the gateway, all or none, as tables of keys: {"slots": {"idle_timeout_s": 600}}. Look them up with settings_schema; an operator has to approve it.',
     gated: true,
     destructive: false,
     idempotent: true,
@@ -19,8 +19,8 @@ export const settingTools = {
   },
   schema: {
     name: 'settings_schema',
-    title: 'What settings there are',
-    description: 'Gives type, bounds, default and meaning of every setting. Call it to find the key of a setting.',
+    title: 'Settings and their meaning',
+    description: 'Returns type, bounds, default and meaning of every setting. Call it to find the key of a setting.',
     readOnly: true,
     short: (schema: SettingSchema) => ({ settings: settingRows(schema, '') }),
     narrow: 'settings_get has the rest'
@@ -28,7 +28,7 @@ export const settingTools = {
   plan: {
     name: 'settings_apply_plan',
     title: 'What a change takes',
-    description: 'Tells of every setting whether a change counts at once or needs a restart of a slot or of the gateway. Call it before config_write.',
+    description: 'Shows for every setting whether a change applies at once or needs a restart of a slot or of the gateway. Call it before config_write.',
     readOnly: true,
     short: ({ registry }: { readonly registry: Readonly<Record<string, { readonly apply_class: string }>> }) => {
       const byClass: Record<string, string[]> = {}
@@ -38,8 +38,8 @@ export const settingTools = {
   },
   reload: {
     name: 'settings_reload',
-    title: 'Read the configuration files again',
-    description: 'Puts changes of the configuration files into force. Call it after files were edited by hand.',
+    title: 'Reload the configuration files',
+    description: 'Applies changes of the configuration files. Call it after files were edited manually.',
     destructive: false,
     idempotent: true
   }

@@ -27,7 +27,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       method: 'GET',
       url: '/api/slots',
       summary: 'List slots, then upstreams',
-      description: 'With `remote` the slots of upstreams that are gateways follow: only their own, not what is behind them in turn. One that does not answer within two seconds says so in the row of its upstream.',
+      description: 'With `remote`, the slots of upstreams that are gateways follow: only their own, not those of further gateways. If one does not answer within two seconds, the row of its upstream says so.',
       schema: { querystring: listQuerySchema, response: z.array(slotListRowSchema) },
       tool: slotTools.list,
       handler: async ({ query }) => jsonAnswer(await (query.remote ? records.listJsonWithRemote() : records.listJson()))

@@ -5,5 +5,5 @@ export const slotError = defineErrors('slot', {
 })
 
 export const swapError = defineErrors('swap', {
-  missing_model: { status: 400, when: 'a swap names no model' }
+  missing_model: { status: 400, when: 'a swap has no model' }
 })

@@ -22,7 +22,7 @@ export function insightRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/capacity',
-      summary: 'Memory of every slot, and how many slots there may be',
+      summary: 'Memory of every slot, and the limit of slots',
       schema: { response: capacitySchema },
       tool: slotTools.capacity,
       handler: () => slotCapacity(api, config.snapshot.svc.slots)
@@ -30,14 +30,14 @@ export function insightRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/resolved',
-      summary: 'The command line of the next launch, and where each flag comes from',
+      summary: 'Command line of the next launch, with the source of each flag',
       schema: { params: nameParamsSchema, response: resolvedSchema },
       handler: ({ params: { name } }) => ({ name, ...resolvedOf(api, name) })
     }),
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/voices',
-      summary: 'Voices of a speech slot; none when it is not up',
+      summary: 'Voices of a speech slot; empty if it is not running',
       schema: { params: nameParamsSchema, response: voicesSchema },
       handler: ({ params: { name }, signal }) => {
         requireSlot(api, name)

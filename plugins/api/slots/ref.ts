@@ -5,9 +5,9 @@ import { z } from 'zod'
 export const slotCountersSchema = z.strictObject({
   tokens_per_sec: z.number(),
   mem_rss_mb: z.int().nullable(),
-  uptime_seconds: z.number().nullable().meta({ description: 'Since the engine serves; null without one' }),
-  requests_processing: z.int().meta({ description: 'What the engine says, else what the gateway has in flight' }),
-  kv_cache_usage: z.number().nullable().meta({ description: 'Share in use, as far as the engine tells' }),
+  uptime_seconds: z.number().nullable().meta({ description: 'Seconds since the engine serves; null if there is none' }),
+  requests_processing: z.int().meta({ description: 'As reported by the engine, else the requests in flight at the gateway' }),
+  kv_cache_usage: z.number().nullable().meta({ description: 'Share in use, if the engine reports it' }),
   ctx: z.int().nullable(),
   ttft_ms: z.int().nullable().meta({ description: 'Of the latest answer' }),
   request_count: z.int(),

@@ -8,11 +8,11 @@ export const nameParamsSchema = z.strictObject({ name: z.string().meta({ descrip
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
 
 export const listQuerySchema = z.strictObject({
-  remote: flag.default(false).meta({ description: 'Also the slots of upstreams that are gateways like this one' })
+  remote: flag.default(false).meta({ description: 'Include slots of upstreams that are gateways' })
 })
 
 export const forceQuerySchema = z.strictObject({
-  force: flag.default(false).meta({ description: 'Also a pinned slot, without waiting for requests in flight' })
+  force: flag.default(false).meta({ description: 'Even if the slot is pinned, and without waiting for requests in flight' })
 })
 export const unloadBodySchema = z.strictObject({ force: z.boolean().optional() })
 
@@ -72,14 +72,14 @@ const slotKeys = (properties = slotProperties()): Readonly<Record<string, unknow
 const slotBody = z.record(z.string(), z.unknown())
 
 export const createBodySchema = slotBody.meta(madeWhenRead(() => ({
-  description: 'A slot file as JSON, with its `name`. `model` may be text; `ctx_size` is taken for `model.context_size`',
+  description: 'A slot file as JSON, with its `name`. `model` may be a string; `ctx_size` is an alias of `model.context_size`',
   properties: { name: { type: 'string', pattern: NAME_PATTERN.source, description: 'Name of the new slot' }, ...slotKeys() },
   required: ['name'],
   additionalProperties: false
 })))
 
 export const configBodySchema = slotBody.meta(madeWhenRead(() => ({
-  description: 'What changes: scalars and lists replace, tables merge one level deep, null removes a key',
+  description: 'Changes: scalars and lists replace, tables merge one level deep, null removes a key',
   properties: slotKeys(),
   additionalProperties: false
 })))
@@ -90,7 +90,7 @@ export const defaultsBodySchema = slotBody.meta(madeWhenRead(() => ({
   additionalProperties: false
 })))
 
-export const slotFileSchema = z.record(z.string(), z.unknown()).meta({ description: 'The slot file as it is written, as JSON' })
+export const slotFileSchema = z.record(z.string(), z.unknown()).meta({ description: 'The slot file as JSON' })
 
 const modelId = z.string().min(1).meta({ description: 'Model id of the registry, or an absolute path' })
 
@@ -104,7 +104,7 @@ export const swapBodySchema = z.strictObject({ model_id: z.string().optional(), 
 
 export const backendNames = ['rocm', 'vulkan', 'cuda', 'cpu', 'auto'] as const
 export const backendBodySchema = z.strictObject({
-  backend: z.enum(backendNames).meta({ description: 'Rewrites the device; auto takes the best that was probed' })
+  backend: z.enum(backendNames).meta({ description: 'Rewrites the device; auto uses the best one found' })
 })
 
 export const deletedSchema = z.strictObject({ name: z.string(), deleted: z.literal(true), forced: z.boolean() })
@@ -114,7 +114,7 @@ export const resolvedSchema = z.strictObject({
   argv: z.array(z.string()).nullable(),
   provenance: z.array(z.strictObject({ flag: z.string(), value: z.string().nullable(), segment: z.enum(argvSegmentNames) }))
     .meta({ description: 'The segment that set the final value of each flag' }),
-  removed: z.int().meta({ description: 'Duplicate flags that were collapsed' })
+  removed: z.int().meta({ description: 'Duplicate flags that were removed' })
 }).meta({ title: 'ResolvedCommand' })
 
 export const voicesSchema = z.strictObject({
@@ -133,20 +133,20 @@ export const stateSchema = z.strictObject({
   updated_at: z.number().meta({ description: 'When the state was entered, epoch seconds' })
 }).meta({ title: 'SlotStateView' })
 
-const quiet = flag.default(true).meta({ description: 'Leave out what the gateway\'s own polling writes' })
+const quiet = flag.default(true).meta({ description: 'Leave out lines caused by the gateway\'s own polling' })
 
 export const logQuerySchema = z.strictObject({
-  lines: z.coerce.number().int().min(1).max(5000).default(200).meta({ description: 'How many of the last lines' }),
+  lines: z.coerce.number().int().min(1).max(5000).default(200).meta({ description: 'Number of last lines' }),
   quiet
 })
 export const logStreamQuerySchema = z.strictObject({
-  backfill: z.coerce.number().int().min(0).max(5000).default(400).meta({ description: 'How many of the last lines come first' }),
+  backfill: z.coerce.number().int().min(0).max(5000).default(400).meta({ description: 'Number of last lines to send first' }),
   quiet
 })
 export const logsSchema = z.strictObject({
   name: z.string(),
   logs: z.array(z.string()),
-  hint: z.string().optional().meta({ description: 'Why there is nothing to see' })
+  hint: z.string().optional().meta({ description: 'Why there are no lines' })
 }).meta({ title: 'SlotLogs' })
 
 const pullShape = {
@@ -161,5 +161,5 @@ const pullShape = {
 }
 export const pullStatusSchema = z.strictObject(pullShape).meta({ title: 'ImagePull' })
 export const pullStartedSchema = z.strictObject({
-  resumed: z.boolean().meta({ description: 'It was running already' }), ...pullShape
+  resumed: z.boolean().meta({ description: 'Whether it was already running' }), ...pullShape
 })

@@ -16,7 +16,7 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/logs',
-      summary: 'Last lines that the engine wrote',
+      summary: 'Last lines of the engine\'s log',
       schema: { params: nameParamsSchema, querystring: logQuerySchema, response: logsSchema },
       tool: slotTools.logs,
       handler: async ({ params: { name }, query, signal }) => {
@@ -28,8 +28,8 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/logs/stream',
-      summary: 'Lines as the engine writes them, one JSON text each',
-      description: 'Goes on through restarts. The event `degraded` tells that the log cannot be read.',
+      summary: 'Stream of the engine\'s log, one JSON text per line',
+      description: 'Continues across restarts. The event `degraded` means that the log cannot be read.',
       schema: { params: nameParamsSchema, querystring: logStreamQuerySchema },
       produces: EVENTS,
       handler: ({ params: { name }, query: { backfill, quiet } }) => {
@@ -40,7 +40,7 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/state/stream',
-      summary: 'States of a slot as they change; the first event is the present one',
+      summary: 'Stream of the states of a slot; the first event is the current one',
       schema: { params: nameParamsSchema },
       produces: EVENTS,
       handler: ({ params: { name } }) => {
@@ -51,7 +51,7 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/slots/:name/pull',
-      summary: 'Pull the container image of a slot, or join the pull that runs',
+      summary: 'Pull the container image of a slot, or join the running pull',
       schema: { params: nameParamsSchema, response: pullStartedSchema },
       status: 202,
       handler: async call => {
@@ -64,7 +64,7 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/pull/status',
-      summary: 'How far the pull is, or whether the image is there',
+      summary: 'Progress of the pull, or whether the image is present',
       schema: { params: nameParamsSchema, response: pullStatusSchema },
       handler: async ({ params: { name } }) => {
         requireSlot(api, name)
@@ -74,7 +74,7 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/:name/pull/stream',
-      summary: 'The pull as it goes; ends with the pull',
+      summary: 'Stream of the progress of the pull',
       schema: { params: nameParamsSchema },
       produces: EVENTS,
       handler: async ({ params: { name } }) => {

@@ -43,7 +43,7 @@ export const slotTools = {
   list: {
     name: 'slot_list',
     title: 'List slots',
-    description: 'Lists every slot, the places where models run, with its state, model and what is wrong with it. Call it first to find out what serves and what fails.',
+    description: 'Lists all slots, in which models run, with state, model and problems. Call it first to find out what serves and what fails.',
     readOnly: true,
     short: (rows: readonly SlotRow[]) => ({ slots: rows.map(shortRow), count: rows.length }),
     narrow: 'ask for one slot with slot_status'
@@ -58,13 +58,13 @@ export const slotTools = {
   metrics: {
     name: 'slot_metrics',
     title: 'Counters of slots',
-    description: 'Gives requests, tokens and speed of every slot. Call it to compare how busy or how fast slots are.',
+    description: 'Returns requests, tokens and speed of every slot. Call it to compare how busy or how fast slots are.',
     readOnly: true
   },
   capacity: {
     name: 'slot_capacity',
     title: 'Memory of slots',
-    description: 'Gives the memory that each slot uses or would need, and how many slots there may be. Call it before creating or loading a slot.',
+    description: 'Returns the memory that each slot uses or would need, and the limit of slots. Call it before creating or loading a slot.',
     readOnly: true
   },
   create: {
@@ -89,7 +89,7 @@ export const slotTools = {
   edit: {
     name: 'slot_edit',
     title: 'Change a slot',
-    description: 'Changes settings of a slot, such as its context size, idle time or whether it is enabled; null removes a setting. Most take effect when the slot is started again.',
+    description: 'Changes settings of a slot, such as its context size, idle time or whether it is enabled; null removes a setting. Most take effect when the slot restarts.',
     destructive: false,
     idempotent: true,
     ...name,
@@ -98,8 +98,8 @@ export const slotTools = {
   },
   assign: {
     name: 'model_assign',
-    title: 'Give a slot another model for good',
-    description: 'Writes down which model a slot is to run from its next start on. Call it to make a choice permanent; model_swap changes what runs now.',
+    title: 'Change the model of a slot permanently',
+    description: 'Sets the model that a slot runs from its next start. Call it to make a choice permanent; model_swap changes the running model.',
     destructive: false,
     idempotent: true,
     ...name,
@@ -110,7 +110,7 @@ export const slotTools = {
   load: {
     name: 'slot_load',
     title: 'Start a slot',
-    description: 'Starts a slot and waits until it serves, which may take minutes for a large model. Call it when a slot is unloaded or has failed; with a model it is started with that one.',
+    description: 'Starts a slot and waits until it serves, which may take minutes for a large model. Call it when a slot is unloaded or has failed; `model_id` starts it with another model.',
     destructive: false,
     idempotent: true,
     ...name,
@@ -129,7 +129,7 @@ export const slotTools = {
   restart: {
     name: 'slot_restart',
     title: 'Restart a slot',
-    description: 'Stops a slot and starts it again, ending what it is answering. Call it when a slot misbehaves or changed settings are to take effect; an operator has to approve it.',
+    description: 'Restarts a slot and ends its running answers. Call it when a slot misbehaves or changed settings should take effect; an operator has to approve it.',
     gated: true,
     destructive: true,
     ...name,
@@ -148,7 +148,7 @@ export const slotTools = {
   logs: {
     name: 'slot_logs',
     title: 'Read the log of a slot',
-    description: 'Gives the last lines that the engine of a slot wrote. Call it when slot_status does not say enough about a failure; an operator has to approve it.',
+    description: 'Returns the last log lines of the engine of a slot. Call it when slot_status does not explain a failure; an operator has to approve it.',
     gated: true,
     readOnly: true,
     ...name,

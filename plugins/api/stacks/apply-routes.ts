@@ -17,8 +17,8 @@ export function applyRoutes (services: StackServices, runner: StackRunner): AnyR
       method: 'POST',
       url: '/api/stacks/:slug/apply',
       summary: 'Apply a stack, or show what that would do',
-      description: 'Replaces: slots that the stack does not name are unloaded. The configuration changes as a whole or not ' +
-        'at all; one that would leave a serving slot dead is refused unless `force` is set. Then slots follow, and what fails there is told in `converged.errors`. Waits until they have followed.',
+      description: 'Slots that are not in the stack are unloaded. The configuration changes as a whole or not ' +
+        'at all; a change that would leave a serving slot unable to start is refused unless `force` is set. Then the slots are updated; failures are in `converged.errors`. Waits until that is done.',
       schema: { params: slugParamsSchema, querystring: applyQuerySchema, response: applyAnswerSchema },
       tool: stackTools.apply,
       handler: call => {

@@ -39,8 +39,8 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/stacks',
-      summary: 'Create a stack, made by hand or from a snapshot',
-      description: 'Copies of the profiles and words on the models that its rows name are added where they are missing.',
+      summary: 'Create a stack, from scratch or from a snapshot',
+      description: 'Missing copies of its profiles and descriptions of its models are added.',
       schema: { body: createBodySchema, response: stackItemSchema },
       example: { slug: 'two-slots', stack: { name: 'Two slots', slots: [{ slot: 'agent' }, { slot: 'embed', type: 'embedding' }] } },
       status: 201,
@@ -56,7 +56,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/stacks/snapshot',
-      summary: 'A stack of what is configured now',
+      summary: 'A stack of the current configuration',
       schema: { body: snapshotBodySchema, response: snapshotAnswerSchema },
       example: { name: 'As it is' },
       tool: stackTools.snapshot,

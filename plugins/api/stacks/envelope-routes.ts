@@ -30,7 +30,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
       method: 'POST',
       url: '/api/stacks/import',
       summary: 'Create a stack from an envelope, or show what would happen',
-      description: 'Profiles that come along are created where this host has none of the name.',
+      description: 'Profiles in the envelope are created if this host has none of that name.',
       schema: { body: importBodySchema, response: importAnswerSchema },
       example: {
         dry_run: true,

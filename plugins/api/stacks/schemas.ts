@@ -24,7 +24,7 @@ export const stackItemSchema = z.strictObject({
   seed: z.boolean().meta({ description: 'Built in and immutable' }),
   active: z.boolean().meta({ description: 'Applied last' }),
   drift: driftSchema,
-  lacks: z.array(z.enum(devices)).meta({ description: 'Devices that its rows name and this host does not have' })
+  lacks: z.array(z.enum(devices)).meta({ description: 'Devices of its rows that this host does not have' })
 }).meta({ title: 'Stack' })
 
 export const stackListSchema = z.strictObject({
@@ -34,7 +34,7 @@ export const stackListSchema = z.strictObject({
 })
 
 export const createBodySchema = z.strictObject({
-  slug: z.string().meta({ description: 'Has a code of its own when no stack can have it', pattern: NAME_PATTERN.source }),
+  slug: z.string().meta({ description: 'An invalid slug has its own error code', pattern: NAME_PATTERN.source }),
   stack: stackSchema
 })
 
@@ -51,7 +51,7 @@ export const snapshotAnswerSchema = z.union([
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
 export const applyQuerySchema = z.strictObject({
   dry_run: flag.default(false),
-  force: flag.default(false).meta({ description: 'Even if a serving slot would not come up again' })
+  force: flag.default(false).meta({ description: 'Even if a serving slot would not start again' })
 })
 
 const fieldChangeSchema = z.strictObject({
@@ -88,7 +88,7 @@ const troubleSchema = z.strictObject({
   slot: z.string(),
   what: z.enum(launchNeeds),
   message: z.string(),
-  serves: z.boolean().meta({ description: 'The slot serves now, or would with its next request: an apply is refused' })
+  serves: z.boolean().meta({ description: 'The slot serves now, or would with its next request: applying is refused' })
 })
 export type SlotTrouble = z.output<typeof troubleSchema>
 
@@ -96,17 +96,17 @@ const planShape = {
   stack: z.string(),
   summary: z.array(z.string()),
   changes: z.array(slotChangeSchema),
-  profiles: z.array(z.string()).meta({ description: 'Made from the copies in the stack' }),
+  profiles: z.array(z.string()).meta({ description: 'Created from the copies in the stack' }),
   capabilities: z.array(capabilityChangeSchema),
   warnings: z.array(z.string()),
-  troubles: z.array(troubleSchema).meta({ description: 'What would keep slots of the stack from coming up on this host' })
+  troubles: z.array(troubleSchema).meta({ description: 'Why slots of the stack cannot start on this host' })
 }
 
 export const applyPreviewSchema = z.strictObject({
   ...planShape,
   dry_run: z.literal(true),
   creates: z.array(z.string()).meta({ description: 'Slots' }),
-  unloads: z.array(z.string()).meta({ description: 'Slots that are up and that the stack does not name' })
+  unloads: z.array(z.string()).meta({ description: 'Running slots that are not in the stack' })
 })
 
 export const convergedSchema = z.strictObject({
@@ -136,7 +136,7 @@ export const envelopeSchema = z.strictObject({
   exported_at: z.string().meta({ description: 'ISO 8601 UTC' }),
   checksum: z.string().meta({ description: 'sha256 over the canonical stack body' }),
   stack: stackSchema,
-  omitted: z.array(z.string()).optional().meta({ description: 'What was left out: secrets, and paths of this host' })
+  omitted: z.array(z.string()).optional().meta({ description: 'Parts that were left out: secrets, and paths of this host' })
 })
 
 /** An envelope that comes in: unknown keys are ignored, and a missing checksum is not a wrong one. */
@@ -167,7 +167,7 @@ const modelsShape = {
 }
 const profileFateSchema = z.strictObject({
   name: z.string(),
-  status: z.enum(['created', 'local']).meta({ description: 'local: this host has one of the name, and it stays' })
+  status: z.enum(['created', 'local']).meta({ description: 'local: this host already has one of that name, which stays' })
 })
 
 export const importReportSchema = z.strictObject({

@@ -14,7 +14,7 @@ export const stackTools = {
   list: {
     name: 'stack_list',
     title: 'List stacks',
-    description: 'Lists the stacks, which are sets of slots that can be put into force together, and which one is active. Call it to find one that fits the task.',
+    description: 'Lists the stacks, which are sets of slots that can be applied together, and which one is active. Call it to find one that fits the task.',
     readOnly: true,
     short: ({ stacks, ...state }: StackList) => ({ stacks: stacks.map(shortRow), count: stacks.length, ...state }),
     narrow: 'ask for one with stack_status'
@@ -22,14 +22,14 @@ export const stackTools = {
   status: {
     name: 'stack_status',
     title: 'Look at a stack',
-    description: 'Tells what a stack consists of and what this machine lacks for it. Call it before applying one.',
+    description: 'Shows the contents of a stack and what this machine lacks for it. Call it before applying one.',
     readOnly: true,
     ...bySlug
   },
   create: {
     name: 'stack_create',
     title: 'Create a stack',
-    description: 'Creates a stack of slots without applying it. Call stack_snapshot instead to keep what is configured now; an operator has to approve it.',
+    description: 'Creates a stack of slots without applying it. Call stack_snapshot instead to save the current configuration; an operator has to approve it.',
     gated: true,
     destructive: false,
     ...bySlug
@@ -37,7 +37,7 @@ export const stackTools = {
   update: {
     name: 'stack_update',
     title: 'Replace a stack',
-    description: 'Replaces what a stack consists of; it counts when it is applied again. An operator has to approve it.',
+    description: 'Replaces the contents of a stack; takes effect when it is applied again. An operator has to approve it.',
     gated: true,
     destructive: true,
     idempotent: true,
@@ -45,8 +45,8 @@ export const stackTools = {
   },
   apply: {
     name: 'stack_apply',
-    title: 'Put a stack into force',
-    description: 'Makes the slots what the stack says; others are unloaded. With dry_run it tells what would happen. An operator has to approve it.',
+    title: 'Apply a stack',
+    description: 'Configures the slots as in the stack; others are unloaded. With dry_run it shows what would happen. An operator has to approve it.',
     gated: true,
     destructive: true,
     idempotent: true,
@@ -55,7 +55,7 @@ export const stackTools = {
   import: {
     name: 'stack_import',
     title: 'Import a stack',
-    description: 'Creates a stack from the envelope of another machine, or with dry_run tells what would happen. An operator has to approve it.',
+    description: 'Creates a stack from the envelope of another machine, or with dry_run shows what would happen. An operator has to approve it.',
     gated: true,
     destructive: false,
     show: ['envelope', 'slug', 'dry_run']
@@ -63,15 +63,15 @@ export const stackTools = {
   export: {
     name: 'stack_export',
     title: 'Export a stack',
-    description: 'Gives a stack as an envelope for another machine. An operator has to approve it.',
+    description: 'Exports a stack as an envelope for another machine. An operator has to approve it.',
     gated: true,
     readOnly: true,
     ...bySlug
   },
   snapshot: {
     name: 'stack_snapshot',
-    title: 'Keep what is configured as a stack',
-    description: 'Makes a stack of the slots as they are now. Call it before changes that the user may want to take back; an operator has to approve it.',
+    title: 'Save the configuration as a stack',
+    description: 'Saves the current slots as a stack. Call it before changes that the user may want to revert; an operator has to approve it.',
     gated: true,
     destructive: false
   },

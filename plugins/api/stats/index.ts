@@ -36,13 +36,13 @@ export default definePlugin({
       method: 'GET',
       url: '/api/stats/hardware',
       tag: 'Hardware and statistics',
-      summary: 'Memory, load and temperatures of the machine, and what slots hold of it',
-      description: 'A reading of the last 30 seconds is shown at once, and a new one taken when it is older than 5.',
+      summary: 'Memory, load and temperatures of the machine, and memory of slots',
+      description: 'A reading up to 30 seconds old is returned at once; a new one is taken if it is older than 5 seconds.',
       schema: { response: hardwareStatsSchema },
       tool: {
         name: 'hardware_probe',
         title: 'Memory and load of the machine',
-        description: 'Gives memory, load and temperatures of this machine and what slots hold of them. Call it to see whether there is room for a model.',
+        description: 'Returns memory, load and temperatures of this machine, and the memory of slots. Call it to see whether a model fits.',
         readOnly: true
       },
       handler: () => readHardware(services)
@@ -69,7 +69,7 @@ export default definePlugin({
       method: 'GET',
       url: '/api/stats/power',
       tag: 'Hardware and statistics',
-      summary: 'Power, temperature and clock of the GPU; null where no sensor tells',
+      summary: 'Power, temperature and clock of the GPU; null without a sensor',
       schema: { response: powerSchema },
       handler: async () => {
         const reading = await hardware.read()
@@ -86,7 +86,7 @@ export default definePlugin({
       method: 'GET',
       url: '/api/stats/requests',
       tag: 'Hardware and statistics',
-      summary: 'How many /v1 requests ended lately, and how long they took',
+      summary: 'Recent /v1 requests: number and duration',
       schema: { querystring: requestsQuerySchema, response: requestsSchema },
       handler: ({ query }) => requestStats(query.window_s, requests.summary(query.window_s))
     }))

@@ -7,7 +7,7 @@ const mib = z.int().nullable().meta({ description: 'MiB; null if the host does n
 export const hostFailedSchema = z.strictObject({
   configured: z.literal(true),
   ok: z.literal(false),
-  error: z.string().meta({ description: 'What is wrong, and how to fix it' })
+  error: z.string().meta({ description: 'Problem, and how to fix it' })
 })
 
 /** A virtualization host that answered. */
@@ -20,7 +20,7 @@ export const slimHostSchema = z.strictObject({
   host_mem_free_mb: mib,
   host_cpu_pct: z.number().nullable().meta({ description: '0 to 100, of all processors' }),
   tenants_running: z.int(),
-  tenants_total: z.int().meta({ description: 'Containers and virtual machines that the token may see; templates are none' })
+  tenants_total: z.int().meta({ description: 'Containers and virtual machines that the token may see, without templates' })
 })
 
 export type SlimHost = z.output<typeof slimHostSchema> | z.output<typeof hostFailedSchema>

@@ -16,7 +16,7 @@ const gpuSchema = z.strictObject({
   name: z.string(),
   pci_id: z.string(),
   util: share,
-  util_is_forced_high: z.boolean().meta({ description: 'The driver keeps the clocks high whatever happens: `util` says little' }),
+  util_is_forced_high: z.boolean().meta({ description: 'Whether the driver always keeps the clocks high, so that `util` means little' }),
   vram_used_mb: mib,
   vram_total_mb: mib,
   gtt_used_mb: mib,
@@ -56,14 +56,14 @@ export const hardwareStatsSchema = z.strictObject({
   gpu_clock_mhz: megahertz,
   gpu_temp_c: degrees,
   cpu_util: share,
-  npu_util: z.null().optional().meta({ description: 'Only with an NPU, whose driver does not report it' }),
+  npu_util: z.null().optional().meta({ description: 'Only with an NPU; null, as its driver does not report it' }),
   npu_status: z.strictObject({
-    ok: z.boolean().meta({ description: 'Its device node is there' }),
-    model_mb: z.int().nullable().meta({ description: 'MiB of the models that are loaded there; null when the registry does not know' })
+    ok: z.boolean().meta({ description: 'Whether its device node exists' }),
+    model_mb: z.int().nullable().meta({ description: 'MiB of the models that are loaded there; null if unknown' })
   }).optional(),
   gpus: z.array(gpuSchema),
   host: z.union([unknownHostSchema, hostFailedSchema, slimHostSchema])
-    .meta({ description: 'The virtualization host that this machine is a guest of: what it reported last, else what can be seen of it from here' }),
+    .meta({ description: 'The virtualization host of this machine: its last report, else what the guest can detect' }),
   per_upstream: z.record(z.string(), upstreamCountersSchema),
   upstream_names: z.array(z.string()),
   per_slot: z.record(z.string(), slotMemorySchema)
@@ -83,19 +83,19 @@ export const powerSchema = z.strictObject({
 
 export const historyQuerySchema = z.strictObject({
   buckets: z.coerce.number().int().min(1).max(120).default(20)
-    .meta({ description: 'Pieces of the window; no piece is shorter than a second' }),
+    .meta({ description: 'Number of intervals; none is shorter than a second' }),
   window_s: z.coerce.number().int().min(5).max(3600).default(100).meta({ description: 'Seconds to look back' })
 })
 
 /** `GET /api/stats/throughput/history`. */
 export const historySchema = z.strictObject({
   window_s: z.int(),
-  bucket_s: z.int().meta({ description: 'Seconds of one piece' }),
+  bucket_s: z.int().meta({ description: 'Length of an interval in seconds' }),
   samples: z.array(z.strictObject({
-    ts: z.number().meta({ description: 'Epoch seconds of the end of the piece' }),
+    ts: z.number().meta({ description: 'Epoch seconds of the end of the interval' }),
     total_tps: z.number().meta({ description: 'Tokens per second of slots and upstreams' }),
     serving_slots: z.int()
-  })).meta({ description: 'Oldest first, without pieces in which nothing was generated' }),
+  })).meta({ description: 'Oldest first, without empty intervals' }),
   per_slot: z.record(z.string(), z.array(z.number())).meta({ description: 'Tokens per second, one number for each sample' }),
   per_upstream: z.record(z.string(), z.array(z.number()))
 })
@@ -112,7 +112,7 @@ export const requestsSchema = z.strictObject({
   p50_ms: z.number().nullable().meta({ description: 'From the first byte in to the last byte out; null without a request' }),
   p95_ms: z.number().nullable(),
   endpoints: z.array(z.strictObject({ path: z.string(), count: z.int() })).meta({ description: 'Most used first' }),
-  errors: z.int().meta({ description: 'Refused, failed or broken off; a client that leaves is no error' })
+  errors: z.int().meta({ description: 'Refused, failed or aborted; a client that leaves is not an error' })
 })
 
 /** `GET /api/metrics`. */

@@ -24,12 +24,12 @@ export default definePlugin({
       method: 'GET',
       url: '/api/status',
       tag: 'Status',
-      summary: 'What the gateway is, runs and complains about',
+      summary: 'Version, runtimes and problems of the gateway',
       schema: { response: statusSchema },
       tool: {
         name: 'version_info',
         title: 'Version and state of the gateway',
-        description: 'Tells the version of the gateway, whether it is well, and what is wrong with its configuration. Call it first when the user says that something does not work.',
+        description: 'Shows the version and health of the gateway, and problems in its configuration. Call it first when the user says that something does not work.',
         readOnly: true,
         narrow: 'slot_status tells of one slot'
       },
@@ -40,8 +40,8 @@ export default definePlugin({
       url: '/api/health',
       alsoAt: ['/health', '/v1/health'],
       tag: 'Status',
-      summary: 'Whether the gateway is well',
-      description: 'Answers 200 also when degraded: it serves.',
+      summary: 'Health of the gateway',
+      description: 'Answers 200 even if degraded, as it still serves.',
       schema: { response: healthSchema },
       handler: () => identity(ctx.services, ctx.services.plugins.standings())
     }))
@@ -50,7 +50,7 @@ export default definePlugin({
         method: 'GET',
         url,
         tag: 'Status',
-        summary: url === '/health/live' ? 'Whether the process answers' : 'Whether requests may be sent here',
+        summary: url === '/health/live' ? 'Liveness of the process' : 'Readiness for requests',
         description: 'For supervisors and load balancers: 200 with a few bytes, from memory. A gateway that stops answers 503.',
         schema: { response: probeSchema },
         handler: () => ({ status: 'ok' as const })
@@ -60,13 +60,13 @@ export default definePlugin({
       method: 'GET',
       url: '/api/health/system',
       tag: 'Status',
-      summary: 'Whether the parts of the gateway are well: disks, slots, events, audit trail, tool servers',
-      description: 'Answers 200 also when degraded.',
+      summary: 'Health of the parts of the gateway: disks, slots, events, audit trail, tool servers',
+      description: 'Answers 200 even if degraded.',
       schema: { response: systemHealthSchema },
       tool: {
         name: 'env_report',
         title: 'Health of the parts of the gateway',
-        description: 'Tells whether disks, plugins, slots and logs of the gateway are well. Call it when several things fail at once.',
+        description: 'Shows the health of disks, plugins, slots and logs of the gateway. Call it when several things fail at once.',
         readOnly: true
       },
       handler: () => systemHealth(ctx.services)
@@ -75,7 +75,7 @@ export default definePlugin({
       method: 'GET',
       url: '/api/features',
       tag: 'Status',
-      summary: 'What is there to be used on this gateway',
+      summary: 'Features available on this gateway',
       schema: { response: featuresSchema },
       handler: () => {
         const { config, hardware, plugins } = ctx.services

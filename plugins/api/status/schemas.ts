@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 export const overallStatuses = ['ok', 'degraded'] as const
 const overall = z.enum(overallStatuses)
-  .meta({ description: 'degraded: a plugin failed, a configuration file has problems, a slot that is on is in error, or audit rows are lost' })
+  .meta({ description: 'degraded: a plugin failed, a configuration file has problems, an enabled slot is in error, or audit rows are lost' })
 
 const identity = {
   name: z.string(),
@@ -25,18 +25,18 @@ const slotSchema = z.strictObject({
 })
 
 const runtimeSchema = z.strictObject({
-  driver: z.string().meta({ description: 'docker, podman, process, or the name of a driver that a plugin brings' }),
+  driver: z.string().meta({ description: 'docker, podman, process, or the name of a driver from a plugin' }),
   version: z.string(),
   endpoint: z.string().nullable(),
   reason: z.string().meta({ description: 'Why this driver was taken' })
 })
 
 const runtimeViewSchema = z.strictObject({
-  name: z.string().meta({ description: 'What `runtime` of a slot says to get it' }),
+  name: z.string().meta({ description: 'Value for `runtime` of a slot' }),
   form: z.enum(['container', 'process']),
-  default: z.boolean().meta({ description: 'Slots get it that ask for none' }),
+  default: z.boolean().meta({ description: 'Whether it is the default for slots' }),
   info: runtimeSchema.nullable().meta({ description: 'Null while it is not open' }),
-  problem: z.string().nullable().meta({ description: 'Why it is not open; null: it is, or was not needed yet' })
+  problem: z.string().nullable().meta({ description: 'Why it is not open; null if it is open or was not needed yet' })
 })
 
 const diagnosticSchema = z.strictObject({
@@ -45,7 +45,7 @@ const diagnosticSchema = z.strictObject({
   message: z.string(),
   line: z.int().optional(),
   severity: z.enum(findingSeverities),
-  code: z.string().meta({ description: 'What a request that runs into it is refused with' })
+  code: z.string().meta({ description: 'Error that requests get because of it' })
 })
 
 export const probeSchema = z.strictObject({ status: z.literal('ok') })
@@ -57,8 +57,8 @@ export const statusSchema = z.strictObject({
     ram_mb: z.int(),
     gpus: z.array(z.string()).meta({ description: 'Their names' }),
     npu: z.boolean(),
-    default_device: z.enum(devices).meta({ description: 'Of a slot that names none' })
-  }).nullable().meta({ description: 'In short, GET /api/hardware has it all; null before the first probe' }),
+    default_device: z.enum(devices).meta({ description: 'Default of a slot' })
+  }).nullable().meta({ description: 'Summary, details are in GET /api/hardware; null before the first probe' }),
   slots: z.array(slotSchema),
   upstreams: z.array(z.strictObject({ name: z.string(), kind: z.enum(['slot', 'remote']), url: z.string() })),
   memory_enabled: z.boolean(),
@@ -66,9 +66,9 @@ export const statusSchema = z.strictObject({
   runtime: runtimeSchema,
   runtimes: z.array(runtimeViewSchema).meta({ description: 'Every driver, the default first' }),
   plugins: z.strictObject({ active: z.int(), failed: z.int(), skipped: z.int(), disabled: z.int() }),
-  diagnostics: z.array(diagnosticSchema).meta({ description: 'What is wrong in the configuration files and between them, as `svc config validate` says it' }),
+  diagnostics: z.array(diagnosticSchema).meta({ description: 'Problems in and between the configuration files, as in `svc config validate`' }),
   instance: z.string().meta({ description: 'Id of this home' }),
-  home: z.string().nullable().meta({ description: 'Folder that etc/svc and var/lib/svc lie in; null: those of the system' }),
+  home: z.string().nullable().meta({ description: 'Folder of etc/svc and var/lib/svc; null for those of the system' }),
   started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
   uptime_s: z.int()
 })
@@ -77,7 +77,7 @@ export type Status = z.output<typeof statusSchema>
 const diskSchema = z.strictObject({
   ok: z.boolean(),
   free_mb: z.int().nullable().meta({ description: 'MiB; null if unknown' }),
-  floor_mb: z.int().meta({ description: 'Below this it is no longer ok' }),
+  floor_mb: z.int().meta({ description: 'Threshold for ok' }),
   path: z.string()
 })
 
@@ -97,7 +97,7 @@ export const systemHealthSchema = z.strictObject({
     slot_manager: z.strictObject({ ok: z.boolean(), slots: z.int(), errored: z.int().meta({ description: 'Slots in `error`' }) }),
     event_bus: z.strictObject({ ok: z.boolean() }),
     activity: activityCheckSchema,
-    plugins: z.strictObject({ ok: z.boolean(), failed: z.array(z.string()).meta({ description: 'Plugins that failed, or need one that did' }) }),
+    plugins: z.strictObject({ ok: z.boolean(), failed: z.array(z.string()).meta({ description: 'Plugins that failed, or depend on one that failed' }) }),
     mcp_mount: z.strictObject({ ok: z.boolean(), servers: z.array(z.string()).meta({ description: 'Tool servers that are active' }) })
   })
 })

@@ -26,7 +26,7 @@ export default definePlugin({
       url: '/api/tools/openapi.json',
       tag: 'Tool servers',
       summary: 'The tools that need no approval, as a small OpenAPI document',
-      description: 'For pages that take a document as a tool server. An agent with a file (`X-svc-Agent`) gets what the file allows.',
+      description: 'For pages that accept an OpenAPI document as a tool server. An agent with a file (`X-svc-Agent`) gets only what the file allows.',
       schema: { response: documentSchema },
       handler: call => {
         const { headers } = call.request
@@ -39,7 +39,7 @@ export default definePlugin({
       url: '/api/tools/:name',
       tag: 'Tool servers',
       summary: 'Call a tool of the gateway',
-      description: 'The body holds its arguments. One that needs an approval is answered 202 and has done nothing then.',
+      description: 'The body holds its arguments. If the tool needs an approval, the answer is 202 and nothing has been done yet.',
       schema: {
         params: z.strictObject({ name: z.string().meta({ description: 'Name of the tool', pattern: TOOL_NAME_PATTERN.source, examples: ['slot_list'] }) }),
         body: z.record(z.string(), z.unknown()),

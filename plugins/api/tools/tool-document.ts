@@ -11,7 +11,7 @@ export function toolDocument (tools: readonly ToolEntry[], { url, version }: Abo
   const open = tools.filter(({ gated }) => !gated)
   return {
     openapi: '3.1.0',
-    info: { title: 'svc tools', version, description: 'What this gateway runs, and what can be done about it' },
+    info: { title: 'svc tools', version, description: 'Tools to inspect and manage this gateway' },
     servers: [{ url }],
     paths: Object.fromEntries(open.map(tool => [`/api/tools/${tool.name}`, { post: operation(tool) }]))
   }

@@ -10,7 +10,7 @@ export function applyRoutes ({ activity, updates }: UpdatesApi): AnyRoute[] {
       url: '/api/updates/apply',
       tag,
       summary: 'Install a release',
-      description: 'Answers at once; `/api/updates/status/{id}` tells how far it is, over the restart of the gateway too. A release that does not stay is gone back from by itself.',
+      description: 'Answers at once; `/api/updates/status/{id}` shows the progress, even across the restart of the gateway. A release that does not stay up is rolled back automatically.',
       schema: { body: applyBodySchema, response: jobSchema },
       example: {},
       status: 202,
@@ -29,7 +29,7 @@ export function applyRoutes ({ activity, updates }: UpdatesApi): AnyRoute[] {
       method: 'GET',
       url: '/api/updates/status/:id',
       tag,
-      summary: 'How far an update or a rollback is',
+      summary: 'Progress of an update or rollback',
       schema: { params: jobParamsSchema, response: jobSchema },
       handler: ({ params }) => shown(updates.job(params.id))
     }),
@@ -37,8 +37,8 @@ export function applyRoutes ({ activity, updates }: UpdatesApi): AnyRoute[] {
       method: 'POST',
       url: '/api/updates/rollback',
       tag,
-      summary: 'Go back to the release before this one',
-      description: 'Tries it on a copy of the home first, then restarts the gateway with it. Going back twice is where one began.',
+      summary: 'Roll back to the previous release',
+      description: 'Tries it on a copy of the home first, then restarts the gateway with it. A second rollback undoes the first.',
       schema: { response: rolledBackSchema },
       handler: ({ actor, requestId }) => {
         const row = { category: 'updates', action: 'updates.rollback', target: 'previous', actor, request_id: requestId }

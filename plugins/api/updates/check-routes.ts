@@ -19,8 +19,8 @@ export function checkRoutes ({ activity, config, info, updates }: UpdatesApi): A
       method: 'GET',
       url: '/api/updates/state',
       tag,
-      summary: 'The release that runs, its channel, and whether this installation updates itself',
-      description: 'Asks no channel: `available` is what the last check found.',
+      summary: 'The running release, its channel, and whether this installation updates itself',
+      description: 'Does not query the channel: `available` is the result of the last check.',
       schema: { response: stateSchema },
       handler: async () => {
         const { kind, advice } = await updates.standing()
@@ -36,7 +36,7 @@ export function checkRoutes ({ activity, config, info, updates }: UpdatesApi): A
       method: 'GET',
       url: '/api/updates/check',
       tag,
-      summary: 'Ask the channel for its release',
+      summary: 'Check the channel for a release',
       schema: { querystring: checkQuerySchema, response: checkSchema },
       handler: async ({ query, signal }) => {
         const { available, manifestUrl, ...found } = await updates.check(query.version ?? null, signal)
@@ -47,7 +47,7 @@ export function checkRoutes ({ activity, config, info, updates }: UpdatesApi): A
       method: 'GET',
       url: '/api/updates/channel',
       tag,
-      summary: 'The channel that updates come from',
+      summary: 'Release channel of updates',
       schema: { response: channelSchema },
       handler: () => ({ channel: updates.channel })
     }),
@@ -55,7 +55,7 @@ export function checkRoutes ({ activity, config, info, updates }: UpdatesApi): A
       method: 'PUT',
       url: '/api/updates/channel',
       tag,
-      summary: 'Choose the channel that updates come from',
+      summary: 'Choose the release channel of updates',
       description: 'Kept as `[telemetry] channel`.',
       schema: { body: channelBodySchema, response: channelSchema },
       bodyError: channelError.kind('channel.invalid'),

@@ -5,33 +5,33 @@ const channelField = z.enum(channels).meta({ description: 'Release channel of up
 
 export const stateSchema = z.strictObject({
   svc: z.strictObject({
-    current: z.string().meta({ description: 'The release that runs' }),
-    available: z.string().nullable().meta({ description: 'A newer one that the last check found' }),
+    current: z.string().meta({ description: 'The running release' }),
+    available: z.string().nullable().meta({ description: 'Newer release found by the last check' }),
     channel: channelField
   }),
   flm: z.strictObject({
-    current: z.string().nullable().meta({ description: 'Tag of the image of the NPU runtime; null where the manifest of images has none' }),
+    current: z.string().nullable().meta({ description: 'Tag of the image of the NPU runtime; null if the manifest has none' }),
     source: z.literal('toolbox-image')
   }),
-  autoCheck: z.boolean().meta({ description: 'The channel is asked once a day' }),
+  autoCheck: z.boolean().meta({ description: 'Whether the channel is checked once a day' }),
   installation: z.strictObject({
-    kind: z.enum(installationKinds).meta({ description: 'tree: it updates itself; the others do not' }),
+    kind: z.enum(installationKinds).meta({ description: 'tree: updates itself; the others do not' }),
     advice: z.string().nullable().meta({ description: 'What to do instead; null for a tree' })
   })
 }).meta({ title: 'UpdateState' })
 
 export const checkQuerySchema = z.strictObject({
-  version: z.string().max(64).optional().meta({ description: 'Ask for this version in place of the newest' })
+  version: z.string().max(64).optional().meta({ description: 'Check for this version instead of the newest' })
 })
 
 export const checkSchema = z.strictObject({
   current: z.string(),
-  latest: z.string().meta({ description: 'Version that the channel names' }),
+  latest: z.string().meta({ description: 'Version in the channel' }),
   channel: channelField,
   update_available: z.boolean(),
   blocked: z.string().nullable().meta({ description: 'Why a release of the channel would not be installed' }),
   manifest_url: z.string(),
-  manifest: z.record(z.string(), z.unknown()).meta({ description: 'What the channel says of the release' })
+  manifest: z.record(z.string(), z.unknown()).meta({ description: 'Manifest of the release in the channel' })
 }).meta({ title: 'UpdateCheck' })
 
 export const channelSchema = z.strictObject({ channel: channelField }).meta({ title: 'UpdateChannel' })
@@ -41,7 +41,7 @@ export const channelBodySchema = z.record(z.string(), z.unknown())
   .meta({ type: 'object', properties: { channel: { type: 'string', enum: [...channels] } }, required: ['channel'], additionalProperties: false })
 
 export const applyBodySchema = z.strictObject({
-  version: z.string().max(64).optional().meta({ description: 'This one in place of the newest; an older one is taken only when it is named' })
+  version: z.string().max(64).optional().meta({ description: 'Version to install instead of the newest; older ones must be requested here' })
 }).meta({ title: 'UpdateOrder' })
 
 export const jobParamsSchema = z.strictObject({
@@ -51,15 +51,15 @@ export const jobParamsSchema = z.strictObject({
 export const jobSchema = z.strictObject({
   id: z.string().meta({ description: '12 hex digits' }),
   kind: z.enum(updateKinds),
-  state: z.enum(updateStates).meta({ description: '`prepared` waits for the gateway to start again; `applied` and `failed` are final' }),
+  state: z.enum(updateStates).meta({ description: '`prepared` waits for a restart of the gateway; `applied` and `failed` are final' }),
   phase: z.enum(updatePhases),
   channel: z.string(),
-  version: z.string().nullable().meta({ description: 'What was asked for; null is the newest' }),
+  version: z.string().nullable().meta({ description: 'Requested version; null is the newest' }),
   resolved_version: z.string().nullable(),
-  progress: z.number().nullable().meta({ description: '0 to 1, of the download' }),
+  progress: z.number().nullable().meta({ description: 'Progress of the download, 0 to 1' }),
   notes: z.array(z.string()),
   restarted: z.boolean(),
-  restart_required: z.boolean().meta({ description: 'Nothing starts this gateway again by itself: start it' }),
+  restart_required: z.boolean().meta({ description: 'Whether the gateway must be restarted manually' }),
   error: z.string().nullable(),
   error_code: z.string().nullable(),
   created_at: z.string(),
@@ -72,9 +72,9 @@ export const slotDriftSchema = z.strictObject({
     slot: z.string(),
     diffs: z.array(z.strictObject({
       key: z.string().meta({ description: 'A flag, `env.NAME`, or a part of the launch such as `image`' }),
-      running: z.string().nullable().meta({ description: 'What its engine was started with; null: without' }),
-      rendered: z.string().nullable().meta({ description: 'What it would be started with now; null: without' })
-    })).meta({ description: 'Empty where it cannot be told, as for a slot that could not be started now' })
+      running: z.string().nullable().meta({ description: 'Value that its engine was started with; null: none' }),
+      rendered: z.string().nullable().meta({ description: 'Value that it would be started with now; null: none' })
+    })).meta({ description: 'Empty if unknown, as for a slot that could not be started now' })
   }))
 }).meta({ title: 'SlotDrift' })
 
@@ -85,7 +85,7 @@ export const restartBodySchema = z.strictObject({
 export const restartedSchema = z.strictObject({
   restarted: z.array(z.string()),
   failed: z.array(z.strictObject({ slot: z.string(), error: z.string() })),
-  count: z.int().meta({ description: 'How many were restarted' })
+  count: z.int().meta({ description: 'Number of restarted slots' })
 }).meta({ title: 'SlotsRestarted' })
 
 export const rolledBackSchema = z.strictObject({
@@ -93,8 +93,8 @@ export const rolledBackSchema = z.strictObject({
   channel: channelField,
   rolled_back_to: z.string().meta({ description: 'Version that starts next' }),
   previous_now: z.string().meta({ description: 'Version that a further rollback goes to' }),
-  schema_warning: z.string().nullable().meta({ description: 'The state database is of another version than this release has' }),
+  schema_warning: z.string().nullable().meta({ description: 'Warning if the state database has another version than this release' }),
   running_version: z.string(),
   restart_required: z.boolean(),
-  job: z.string().meta({ description: 'Tells how it went on' })
+  job: z.string().meta({ description: 'Shows the progress' })
 }).meta({ title: 'UpdateRollback' })

@@ -8,8 +8,8 @@ export function slotRoutes ({ activity, slots }: UpdatesApi): AnyRoute[] {
       method: 'GET',
       url: '/api/updates/slot-drift',
       tag,
-      summary: 'Slots whose engines run otherwise than they would be started now',
-      description: 'Flags, image and mounts are told; of variables only that they differ.',
+      summary: 'Running slots whose settings have changed since they started',
+      description: 'Shows flags, image and mounts; of variables only that they differ.',
       schema: { response: slotDriftSchema },
       handler: () => {
         const found = drifted(slots).map(slot => ({ slot, diffs: [...slots.differences(slot)] }))
@@ -21,7 +21,7 @@ export function slotRoutes ({ activity, slots }: UpdatesApi): AnyRoute[] {
       url: '/api/updates/restart-slots',
       tag,
       summary: 'Restart the slots that have drifted',
-      description: 'One after the other, each when its requests have ended; with `slots` only those of them. What has not drifted is left alone.',
+      description: 'One after the other, each once its requests have ended; with `slots` only those of them. Slots that have not drifted are not restarted.',
       schema: { body: restartBodySchema, response: restartedSchema },
       example: {},
       handler: async ({ body, actor, requestId, signal }) => {

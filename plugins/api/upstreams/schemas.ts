@@ -12,8 +12,8 @@ export const upstreamObjectSchema = z.strictObject({
   auth_style: z.enum(authStyles),
   auth_header: z.string(),
   auth_value_env: z.string().meta({ description: 'Variable that holds the key' }),
-  auth_configured: z.boolean().meta({ description: 'It needs a key and names the variable' }),
-  auth_key_present: z.boolean().meta({ description: 'The variable is set' }),
+  auth_configured: z.boolean().meta({ description: 'Whether it needs a key and has a variable for it' }),
+  auth_key_present: z.boolean().meta({ description: 'Whether the variable is set' }),
   timeout_seconds: z.number(),
   connect_timeout_seconds: z.number().nullable().meta({ description: 'null: [dispatcher] connect_timeout_s' }),
   idle_timeout_seconds: z.number().nullable().meta({ description: 'null: [dispatcher] direct_read_timeout_s' }),
@@ -21,22 +21,22 @@ export const upstreamObjectSchema = z.strictObject({
   retry_wait_seconds: z.number(),
   retry_max_wait_seconds: z.number(),
   fallback: z.array(z.string()),
-  pass_headers: z.array(z.string()).nullable().meta({ description: 'null: those of the usual APIs' }),
+  pass_headers: z.array(z.string()).nullable().meta({ description: 'null: those of common APIs' }),
   breaker_failures: z.int(),
   breaker_seconds: z.number(),
   slot_name: z.string().nullable(),
-  svc: z.boolean().meta({ description: 'Another gateway like this one: GET /api/slots?remote=true shows its slots' }),
+  svc: z.boolean().meta({ description: 'Whether it is another gateway: GET /api/slots?remote=true shows its slots' }),
   warmup_strategy: upstreamSchema.shape.warmup_strategy.removeDefault(),
   advertise_models: z.boolean(),
   enabled: z.boolean(),
   model_filters: modelFiltersSchema.nullable(),
-  models: z.array(z.string()).meta({ description: 'Ids of its last good list, and those that its filters name' }),
-  refreshed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC of the last good list' }),
-  error: z.string().nullable().meta({ description: 'Why the list could not be fetched lately' }),
+  models: z.array(z.string()).meta({ description: 'Ids of its last valid list, and those in its filters' }),
+  refreshed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC of the last valid list' }),
+  error: z.string().nullable().meta({ description: 'Why the last fetch of the list failed' }),
   circuit: z.strictObject({
     state: z.enum(circuitStates),
     failures: z.int().meta({ description: 'In a row' }),
-    retry_in_ms: z.int().meta({ description: 'How long it is still left alone' })
+    retry_in_ms: z.int().meta({ description: 'How long it is still not used' })
   })
 }).meta({ title: 'Upstream' })
 export type UpstreamObject = z.output<typeof upstreamObjectSchema>
@@ -69,7 +69,7 @@ const filters = z.strictObject({
 })
 
 const authValue = z.string().min(1).max(8192).optional().meta({
-  description: 'The key itself, written to api.env and never shown again; needed when a key that is set would go to another address'
+  description: 'The key itself, written to api.env and never shown again; required if an existing key would go to another address'
 })
 
 export const createBodySchema = z.strictObject({
@@ -77,7 +77,7 @@ export const createBodySchema = z.strictObject({
     error: 'must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 64 characters'
   }),
   auth_value: authValue,
-  catalog_id: z.string().optional().meta({ description: 'A template of GET /api/providers/catalog that fills in what is not given' }),
+  catalog_id: z.string().optional().meta({ description: 'A template of GET /api/providers/catalog that fills in missing fields' }),
   ...given,
   connect_timeout_seconds: shape.connect_timeout_seconds,
   idle_timeout_seconds: shape.idle_timeout_seconds,
@@ -89,9 +89,9 @@ export type CreateBody = z.output<typeof createBodySchema>
 export const patchBodySchema = z.strictObject({
   auth_value: authValue,
   ...given,
-  connect_timeout_seconds: shape.connect_timeout_seconds.nullable().meta({ description: 'null takes it out' }),
-  idle_timeout_seconds: shape.idle_timeout_seconds.nullable().meta({ description: 'null takes it out' }),
-  pass_headers: shape.pass_headers.nullable().meta({ description: 'null takes it out' }),
+  connect_timeout_seconds: shape.connect_timeout_seconds.nullable().meta({ description: 'null removes it' }),
+  idle_timeout_seconds: shape.idle_timeout_seconds.nullable().meta({ description: 'null removes it' }),
+  pass_headers: shape.pass_headers.nullable().meta({ description: 'null removes it' }),
   model_filters: filters.nullable().optional().meta({ description: 'Lists that are given replace those of the file; null removes all' })
 })
 export type PatchBody = z.output<typeof patchBodySchema>
@@ -107,7 +107,7 @@ export const deletedSchema = z.strictObject({
 
 export const testedSchema = z.strictObject({
   ok: z.boolean(),
-  status: z.int().nullable().meta({ description: 'HTTP status of its answer; null when there was none' }),
+  status: z.int().nullable().meta({ description: 'HTTP status of its answer; null if there was none' }),
   latency_ms: z.int(),
   models_count: z.int().nullable(),
   error: z.string().nullable()
@@ -116,10 +116,10 @@ export const testedSchema = z.strictObject({
 export const templateSchema = z.strictObject({
   id: z.string(),
   name: z.string(),
-  base_url: z.string().nullable().meta({ description: 'null: the caller names it' }),
+  base_url: z.string().nullable().meta({ description: 'null: set by the caller' }),
   auth: z.enum(authStyles),
   auth_header_name: z.string(),
-  auth_value_env: z.string().meta({ description: 'Variable for the key unless another is named' }),
+  auth_value_env: z.string().meta({ description: 'Default variable for the key' }),
   category: z.enum(['cloud', 'local', 'custom']),
   capabilities: z.array(z.enum(surfaceNames))
 })

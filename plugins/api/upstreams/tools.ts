@@ -11,21 +11,21 @@ export const upstreamTools = {
   list: {
     name: 'upstream_list',
     title: 'List upstreams',
-    description: 'Lists the other servers that this gateway passes requests on to, and how they are. Call it when a model of an upstream does not answer.',
+    description: 'Lists the upstreams that this gateway forwards requests to, and their states. Call it when a model of an upstream does not answer.',
     readOnly: true,
     short: (rows: readonly Row[]) => ({ upstreams: rows.map(shortRow), count: rows.length })
   },
   providers: {
     name: 'provider_list',
     title: 'List remote providers',
-    description: 'Lists the remote providers of models that are set up, and whether their keys are there. Call it before writing a key.',
+    description: 'Lists the configured remote providers of models, and whether their keys are set. Call it before writing a key.',
     readOnly: true,
     short: (rows: readonly Row[]) => ({ providers: rows.map(shortRow), count: rows.length })
   },
   credential: {
     name: 'provider_credential_write',
     title: 'Write the key of a provider',
-    description: 'Writes the key of a remote provider, under the variable that the provider names. Call it only with a key that the user gave; an operator has to approve it.',
+    description: 'Sets the key of a remote provider, in the variable of the provider. Call it only with a key that the user gave; an operator has to approve it.',
     gated: true,
     destructive: false,
     idempotent: true,

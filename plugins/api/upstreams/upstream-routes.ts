@@ -23,7 +23,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       method: 'POST',
       url: '/api/upstreams',
       summary: 'Add an upstream to upstreams.toml',
-      description: 'Its models can be asked for at once. The key comes along as `auth_value`, or goes to POST /api/providers/{name}/credentials. A secret that is set already is sent to no new address without it. With `svc` the address is looked at first: the gateway itself, and what is none, are refused; one that does not answer now is taken.',
+      description: 'Its models can be requested at once. Send the key as `auth_value`, or to POST /api/providers/{name}/credentials. Without it, an existing secret is not sent to a new address. With `svc` the address is checked first: this gateway itself, and anything that is not a gateway, is refused; one that does not answer is accepted.',
       schema: { body: createBodySchema, response: upstreamObjectSchema },
       example: { name: 'openai', url: 'https://api.openai.com/v1', auth_value_env: 'OPENAI_API_KEY' },
       status: 201,
@@ -53,7 +53,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       method: 'PATCH',
       url: '/api/upstreams/:name',
       summary: 'Change an upstream in the file that defines it',
-      description: 'What is left out stays, with its comments. Another address asks for the key again, as `auth_value`. Requests under way end as they began.',
+      description: 'Omitted fields stay, with their comments. Another address requires the key again, as `auth_value`. Running requests are not affected.',
       schema: { params: nameParamsSchema, body: patchBodySchema, response: upstreamObjectSchema },
       example: { enabled: false },
       handler: call => {
@@ -101,16 +101,16 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/upstreams/:name/test',
-      summary: 'Ask an upstream for its models, and say how it went',
-      description: 'Also while it is left alone after failures; a good answer ends that.',
+      summary: 'Test an upstream by asking for its models',
+      description: 'Even while it is not used after failures; a valid answer ends that.',
       schema: { params: nameParamsSchema, response: testedSchema },
       handler: ({ params, signal }) => upstreams.ask(params.name, signal)
     }),
     defineRoute({
       method: 'POST',
       url: '/api/upstreams/:name/refresh',
-      summary: 'Fetch the model list of an upstream anew',
-      description: 'If a list cannot be fetched, the old one stays; `error` says why.',
+      summary: 'Refresh the model list of an upstream',
+      description: 'If the list cannot be fetched, the old one stays; see `error`.',
       schema: { params: nameParamsSchema, response: upstreamObjectSchema },
       handler: async ({ params: { name }, signal }) => {
         await upstreams.ask(name, signal)

@@ -33,8 +33,8 @@ export default definePlugin({
       method: 'GET',
       url: '/api/user/dashboard-layout',
       tag: 'Dashboard',
-      summary: 'The layout of the dashboard as it was saved',
-      description: 'Without pins of slots that are gone.',
+      summary: 'The saved layout of the dashboard',
+      description: 'Pins of deleted slots are left out.',
       schema: { response: savedSchema },
       handler: async () => {
         const layout = await file.read()

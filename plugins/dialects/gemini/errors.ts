@@ -1,5 +1,5 @@
 import { defineErrors } from 'svc-gateway/plugin'
 
 export const geminiError = defineErrors('gemini', {
-  not_here: { status: 501, when: 'a request needs a part of the API that the gateway does not have, such as files or caches' }
+  not_here: { status: 501, when: 'a request needs an unsupported part of the API, such as files or caches' }
 })

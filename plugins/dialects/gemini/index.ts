@@ -27,8 +27,8 @@ export default definePlugin({
       ...shared,
       method: 'POST',
       url: '/v1beta/models/*',
-      summary: 'Ask a model in Gemini\'s words, streaming or not',
-      description: 'The answer is that of the method. `streamGenerateContent` answers with events with `?alt=sse`, else with one JSON list.',
+      summary: 'Ask a model through the Gemini API, streaming or not',
+      description: 'The answer depends on the method. `streamGenerateContent` answers with events with `?alt=sse`, else with one JSON list.',
       schema: { params: askParamsSchema, querystring: askQuerySchema, body: askBodySchema, response: askAnswerSchema },
       answers: [{ type: 'text/event-stream' }],
       example: { contents: [{ role: 'user', parts: [{ text: 'Say hello' }] }] },
@@ -39,7 +39,7 @@ export default definePlugin({
       ...shared,
       method: 'GET',
       url: '/v1beta/models',
-      summary: 'What can be asked for, as Google lists models',
+      summary: 'Available models, in the format of Google',
       schema: { querystring: listQuerySchema, response: modelListSchema },
       handler: async ({ query, request, signal }) => {
         const rows = await dispatch.models(signal, request.headers['x-svc-via'])
@@ -50,7 +50,7 @@ export default definePlugin({
       ...shared,
       method: 'GET',
       url: '/v1beta/models/*',
-      summary: 'One model of that list; ids may contain slashes',
+      summary: 'One model of the list; ids may contain slashes',
       schema: { params: modelParamsSchema, response: modelSchema },
       handler: async ({ params, signal }) => modelOf(await dispatch.model(params['*'], signal))
     }))

@@ -8,9 +8,9 @@ const part = z.looseObject({})
  */
 export const askBodySchema = z.looseObject({
   contents: z.array(z.looseObject({ role: z.string().optional(), parts: z.array(part).optional() })).optional()
-    .meta({ description: 'The conversation; `content` or `requests` instead where texts are embedded' }),
+    .meta({ description: 'The conversation; for embeddings `content` or `requests` instead' }),
   systemInstruction: z.looseObject({ parts: z.array(part).optional() }).optional(),
-  tools: z.array(z.looseObject({})).optional().meta({ description: '`functionDeclarations`; others are left out with a warning' }),
+  tools: z.array(z.looseObject({})).optional().meta({ description: '`functionDeclarations`; others are ignored with a warning' }),
   toolConfig: z.looseObject({}).optional(),
   generationConfig: z.looseObject({}).optional()
 }).meta({ title: 'GenerateContentRequest' })
@@ -23,8 +23,8 @@ export const askParamsSchema = z.strictObject({
   })
 })
 export const askQuerySchema = z.looseObject({
-  alt: z.string().optional().meta({ description: '`sse` for a stream of events; a stream is a JSON list else' }),
-  key: z.string().optional().meta({ description: 'Taken from clients that send one, and not looked at' })
+  alt: z.string().optional().meta({ description: '`sse` for a stream of events; otherwise a stream is a JSON list' }),
+  key: z.string().optional().meta({ description: 'Accepted and ignored' })
 })
 
 const candidate = z.looseObject({
@@ -57,5 +57,5 @@ export const modelParamsSchema = z.strictObject({
 })
 export const listQuerySchema = z.looseObject({
   pageSize: z.coerce.number().int().min(1).max(1000).default(50),
-  pageToken: z.string().optional().meta({ description: '`nextPageToken` of the page before' })
+  pageToken: z.string().optional().meta({ description: '`nextPageToken` of the previous page' })
 })

@@ -17,7 +17,7 @@ export function libraryRoutes (services: LibraryServices & { readonly clock: Clo
       ...shared,
       method: 'GET',
       url: HOME,
-      summary: 'What Ollama says at its bare address; `[dialects] ollama_port` has it there',
+      summary: 'Answer of Ollama at its root; `[dialects] ollama_port` serves it there',
       produces: 'text/plain',
       handler: ({ reply, requestId }) => {
         void reply.headers({ 'content-type': 'text/plain; charset=utf-8', 'x-request-id': requestId }).send('Ollama is running')
@@ -28,7 +28,7 @@ export function libraryRoutes (services: LibraryServices & { readonly clock: Clo
       ...shared,
       method: 'GET',
       url: '/api/version',
-      summary: 'The release of Ollama whose API this is',
+      summary: 'The Ollama release whose API this is',
       schema: { response: versionSchema },
       handler: () => ({ version: API_RELEASE })
     }),
@@ -36,7 +36,7 @@ export function libraryRoutes (services: LibraryServices & { readonly clock: Clo
       ...shared,
       method: 'GET',
       url: '/api/tags',
-      summary: 'What can be asked for, as Ollama lists it',
+      summary: 'Available models, in the format of Ollama',
       schema: { response: tagsSchema },
       handler: call => tags(services, call)
     }),
@@ -44,7 +44,7 @@ export function libraryRoutes (services: LibraryServices & { readonly clock: Clo
       ...shared,
       method: 'GET',
       url: '/api/ps',
-      summary: 'What is loaded, as Ollama lists it',
+      summary: 'Loaded models, in the format of Ollama',
       schema: { response: runningSchema },
       handler: () => running(services, services.clock.now())
     }),
@@ -52,7 +52,7 @@ export function libraryRoutes (services: LibraryServices & { readonly clock: Clo
       ...shared,
       method: 'POST',
       url: '/api/show',
-      summary: 'What is known of a model, as Ollama tells it',
+      summary: 'Details of a model, in the format of Ollama',
       schema: { body: showBodySchema, response: shownSchema },
       example: { model: 'agent' },
       bodyKind: 'buffer',

@@ -9,7 +9,7 @@ import { blobParamsSchema, copyBodySchema, createBodySchema, deleteBodySchema, p
 
 const shared = { tag: 'Ollama', bodyKind: 'buffer', dialect: ollamaDialect } as const
 const lines = [{ type: LINES }]
-const refused = { ...shared, bodyKind: 'none', method: 'POST', summary: 'Refused, with what does it here' } as const
+const refused = { ...shared, bodyKind: 'none', method: 'POST', summary: 'Refused, with the alternative in svc' } as const
 
 /** What changes the models that there are. */
 export function manageRoutes (services: ManageServices & PullServices): AnyRoute[] {
@@ -18,7 +18,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       ...shared,
       method: 'POST',
       url: '/api/pull',
-      summary: 'Pull a model, or follow the pull that runs, as Ollama tells it',
+      summary: 'Pull a model, or follow its running pull, in the format of Ollama',
       schema: { body: pullBodySchema, response: progressSchema },
       answers: lines,
       example: { model: 'qwen3:4b' },
@@ -28,7 +28,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       ...shared,
       method: 'POST',
       url: '/api/create',
-      summary: 'Another name for a model, or a slot of its own for one that has none',
+      summary: 'Create another name for a model, or a slot for a model without one',
       schema: { body: createBodySchema, response: progressSchema },
       answers: lines,
       example: { model: 'mario', from: 'agent' },
@@ -48,7 +48,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       ...shared,
       method: 'POST',
       url: '/api/copy',
-      summary: 'Another name for what there is: an alias',
+      summary: 'Copy: create an alias',
       schema: { body: copyBodySchema },
       example: { source: 'agent', destination: 'gpt-4.1' },
       status: 200,
@@ -58,7 +58,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
       ...shared,
       method: 'DELETE',
       url: '/api/delete',
-      summary: 'Delete an alias, or a model that no slot has; its file stays',
+      summary: 'Delete an alias, or a model that no slot uses; its file stays',
       schema: { body: deleteBodySchema },
       example: { model: 'gpt-4.1' },
       status: 200,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
-const modelName = z.string().meta({ description: 'Slot name, model id, alias or upstream model; a tag `:latest` says nothing', pattern: '\\S' })
-const stream = z.boolean().optional().meta({ description: 'False for one object; by default a line of JSON for each piece' })
+const modelName = z.string().meta({ description: 'Slot name, model id, alias or upstream model; the tag `:latest` is ignored', pattern: '\\S' })
+const stream = z.boolean().optional().meta({ description: 'False for one object; by default one line of JSON per piece' })
 const keepAlive = z.union([z.string(), z.number()]).optional()
   .meta({ description: 'How long the model stays after the request: seconds, or a duration such as `5m`; 0 unloads, -1 keeps' })
 const options = z.looseObject({}).optional().meta({ description: '`num_predict`, `temperature`, `top_k`, `top_p`, `min_p`, `stop`, `seed` and more' })
@@ -31,7 +31,7 @@ export const generateBodySchema = z.looseObject({
   prompt: z.string().optional(),
   suffix: z.string().optional(),
   system: z.string().optional(),
-  raw: z.boolean().optional().meta({ description: 'The prompt goes to the model as it is, without its template' }),
+  raw: z.boolean().optional().meta({ description: 'The prompt goes to the model unchanged, without its template' }),
   images
 })
 

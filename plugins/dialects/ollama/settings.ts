@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 const dialectsSchema = z.strictObject({
   ollama_port: z.int().min(0).max(65_535).default(0)
-    .meta({ description: 'Port that is listened on besides, for programs that look for Ollama at its usual one, 11434; 0 is none', apply_class: 'live' })
+    .meta({ description: 'Additional port for programs that expect Ollama at its usual one, 11434; 0 is none', apply_class: 'live' })
 })
 
 /** `[dialects]` of svc.toml. */

@@ -19,7 +19,7 @@ export function talkRoutes (services: TalkServices, otherwise: Otherwise): AnyRo
     defineRoute({
       ...shared,
       url: '/api/chat',
-      summary: 'A chat in Ollama\'s words, streaming or not',
+      summary: 'A chat through the Ollama API, streaming or not',
       description: STREAMED,
       schema: { body: chatBodySchema, response: chatAnswerSchema },
       answers: lines,
@@ -29,7 +29,7 @@ export function talkRoutes (services: TalkServices, otherwise: Otherwise): AnyRo
     defineRoute({
       ...shared,
       url: '/api/generate',
-      summary: 'An answer to one prompt in Ollama\'s words, streaming or not',
+      summary: 'An answer to one prompt through the Ollama API, streaming or not',
       description: STREAMED,
       schema: { body: generateBodySchema, response: generateAnswerSchema },
       answers: lines,
@@ -39,7 +39,7 @@ export function talkRoutes (services: TalkServices, otherwise: Otherwise): AnyRo
     defineRoute({
       ...shared,
       url: '/api/embed',
-      summary: 'Vectors of one text or several, in Ollama\'s words',
+      summary: 'Vectors of one or several texts, through the Ollama API',
       schema: { body: embedBodySchema, response: embedAnswerSchema },
       example: { model: 'embed', input: ['one', 'two'] },
       handler: call => embed(services, call)

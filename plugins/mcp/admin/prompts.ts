@@ -10,12 +10,12 @@ interface Prompt {
 const prompts: Readonly<Record<string, Prompt>> = {
   set_up_coding_model: {
     title: 'Set up a coding model',
-    description: 'Finds a model for programming that fits this machine, and gets it to serve',
+    description: 'Finds a programming model that fits this machine, and starts it',
     arguments: [{ name: 'wish', description: 'What matters, such as speed, quality or a language' }]
   },
   why_is_slot_failing: {
     title: 'Why is this slot failing?',
-    description: 'Finds out why a slot does not serve, and what would help',
+    description: 'Finds out why a slot does not serve, and how to fix it',
     arguments: [{ name: 'slot', description: 'Name of the slot', required: true }]
   }
 }

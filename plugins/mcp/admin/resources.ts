@@ -6,7 +6,7 @@ const SLOT = 'svc://slots/'
 /** Resources by address, each with the tool that reads it: who may not call the tool may not read the resource. */
 const fixed: ReadonlyMap<string, { readonly tool: string, readonly name: string, readonly description: string }> = new Map([
   ['svc://status', { tool: 'version_info', name: 'Status', description: 'Version and state of the gateway' }],
-  ['svc://activity', { tool: 'activity_list', name: 'Recent activity', description: 'What was done lately, by whom, and how it ended' }]
+  ['svc://activity', { tool: 'activity_list', name: 'Recent activity', description: 'Recent actions, with actor and outcome' }]
 ])
 
 export class AdminResources {

@@ -7,13 +7,13 @@ const MOST_FOUND = 20
 const MOST_CHARACTERS = 40_000
 
 const searchInput = z.strictObject({
-  query: z.string().max(400).meta({ description: 'Words of what is to be done; empty lists every tool' }),
-  limit: z.int().min(1).max(MOST_FOUND).default(5).meta({ description: 'Tools in the answer' })
+  query: z.string().max(400).meta({ description: 'Words that describe the task; empty lists every tool' }),
+  limit: z.int().min(1).max(MOST_FOUND).default(5).meta({ description: 'Maximum number of tools in the answer' })
 })
 
 const callInput = z.strictObject({
-  name: z.string().max(200).meta({ description: 'Name of the tool, as tool_search tells it' }),
-  arguments: z.record(z.string(), z.unknown()).optional().meta({ description: 'Its arguments, as its input_schema has them' })
+  name: z.string().max(200).meta({ description: 'Name of the tool, from tool_search' }),
+  arguments: z.record(z.string(), z.unknown()).optional().meta({ description: 'Its arguments, as in its input_schema' })
 })
 
 /** How tools are reached that the list has no room for. */
@@ -23,7 +23,7 @@ export function reachingTools (view: () => JointView): readonly ToolDefinition[]
       server: ALL,
       name: SEARCH,
       title: 'Find tools',
-      description: 'Finds tools that are not in the list, by words of what they do, with what they take. Use it before you say that something cannot be done.',
+      description: 'Finds tools that are not listed, by words that describe what they do, with their arguments. Use it before you say that something cannot be done.',
       readOnly: true,
       input: searchInput,
       handler: async ({ input: { query, limit }, agent }) => found(view().search(query, { agent }), limit)
@@ -32,7 +32,7 @@ export function reachingTools (view: () => JointView): readonly ToolDefinition[]
       server: ALL,
       name: CALL,
       title: 'Call a tool',
-      description: 'Calls a tool that tool_search found, with arguments as its input_schema says. The answer is that of the tool.',
+      description: 'Calls a tool that tool_search found, with arguments as in its input_schema. Returns the answer of the tool.',
       input: callInput,
       // calls of tools that exist never come here: they are calls of those tools
       handler: async ({ input: { name } }) => {

@@ -17,7 +17,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'memory_reflect',
       title: 'Reflect',
-      description: 'Has a model answer a question from what is remembered. Call it for questions that no single memory answers; it takes a while, and needs a language model.',
+      description: 'Has a model answer a question from the memories. Call it for questions that no single memory answers; it takes a while and needs a language model.',
       input: z.strictObject({ query: longText, max_tokens: z.int().min(1).max(65_536).default(4096), ...scope }),
       kind: 'read',
       method: 'POST',
@@ -27,7 +27,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'memory_history',
       title: 'History of a memory',
-      description: 'Tells how one memory came about and changed, by its memory_id.',
+      description: 'Shows the origin and history of one memory, by its memory_id.',
       input: z.strictObject({ memory_id: id, ...scope }),
       kind: 'read',
       method: 'GET',
@@ -69,7 +69,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'mental_model_create',
       title: 'Make a mental model',
-      description: 'Makes a mental model: a question that is answered from what is remembered, and kept. Needs a language model.',
+      description: 'Creates a mental model: a question that is answered from the memories, and stored. Needs a language model.',
       input: z.strictObject({ name: z.string().min(1).max(500), source_query: longText, tags: names.optional(), ...scope }),
       kind: 'write',
       method: 'POST',
@@ -79,7 +79,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'mental_model_refresh',
       title: 'Refresh a mental model',
-      description: 'Has a mental model written anew. It goes on behind the answer: operation_get tells when it is done.',
+      description: 'Refreshes a mental model. It continues in the background: operation_get shows when it is done.',
       input: z.strictObject({ id, ...scope }),
       kind: 'write',
       method: 'POST',
@@ -88,7 +88,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'mental_model_delete',
       title: 'Delete a mental model',
-      description: 'Deletes one mental model; what is remembered stays.',
+      description: 'Deletes one mental model; memories stay.',
       input: z.strictObject({ id, ...scope }),
       kind: 'delete',
       method: 'DELETE',
@@ -98,7 +98,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'directive_list',
       title: 'Directives',
-      description: 'Lists the directives that reflection keeps to.',
+      description: 'Lists the directives that reflection follows.',
       input: z.strictObject({ ...page, ...scope }),
       kind: 'read',
       method: 'GET',
@@ -108,7 +108,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'directive_create',
       title: 'Add a directive',
-      description: 'Adds a directive that reflection keeps to from now on.',
+      description: 'Adds a directive that reflection follows from now on.',
       input: z.strictObject({
         name: z.string().min(1).max(500),
         content: longText,
@@ -134,7 +134,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'operation_list',
       title: 'Operations',
-      description: 'Lists what the memory does in the background, and what failed.',
+      description: 'Lists the background operations of the memory, and failed ones.',
       input: z.strictObject({ limit: z.int().min(1).max(100).default(20), offset: z.int().min(0).default(0), ...scope }),
       kind: 'read',
       method: 'GET',
@@ -144,7 +144,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'operation_get',
       title: 'An operation',
-      description: 'Tells how far one operation is, by the operation_id of another answer.',
+      description: 'Shows the progress of one operation, by the operation_id of another answer.',
       input: z.strictObject({ operation_id: id, ...scope }),
       kind: 'read',
       method: 'GET',
@@ -163,7 +163,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'operation_retry',
       title: 'Retry an operation',
-      description: 'Tries a failed operation again.',
+      description: 'Retries a failed operation.',
       input: z.strictObject({ operation_id: id, ...scope }),
       kind: 'write',
       method: 'POST',
@@ -182,7 +182,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'bank_stats',
       title: 'Numbers of a dataset',
-      description: 'Tells how much is remembered, and what the memory is busy with.',
+      description: 'Shows the size of the memory and its running operations.',
       input: z.strictObject(scope),
       kind: 'read',
       method: 'GET',
@@ -191,7 +191,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     tool({
       name: 'bank_consolidate',
       title: 'Consolidate',
-      description: 'Has observations made of what is remembered. It goes on behind the answer; needs a language model.',
+      description: 'Consolidates memories into observations. It continues in the background; needs a language model.',
       input: z.strictObject(scope),
       kind: 'write',
       method: 'POST',

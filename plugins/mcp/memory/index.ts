@@ -20,7 +20,7 @@ export default definePlugin({
     services.tools.addServer({
       id: 'memory',
       title: 'svc memory',
-      description: 'What this gateway remembers for agents',
+      description: 'Memories that this gateway keeps for agents',
       instructions,
       onChange: listener => services.memory.onChange(listener)
     })

@@ -33,7 +33,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         dataset: dataset.optional(),
         tags: tags.optional(),
         metadata: z.record(z.string().max(200), z.union([z.string().max(10_000), z.number(), z.boolean()])).optional(),
-        document_id: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/).optional().meta({ description: 'Used again it replaces what was written under it' })
+        document_id: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/).optional().meta({ description: 'A memory with the same id is replaced' })
       }),
       destructive: false,
       handler: async call => {
@@ -47,7 +47,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
       server,
       name: 'memory_search',
       title: 'Search memories',
-      description: 'Finds memories by meaning and words, the best first. Call it before answering what may have been talked about before.',
+      description: 'Finds memories by meaning and words, the best first. Call it before answering questions about earlier conversations.',
       input: z.strictObject({
         query,
         limit: limit.default(10),
@@ -66,7 +66,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
       server,
       name: 'memory_recall',
       title: 'Recall within a budget',
-      description: 'Finds as much of what is remembered about something as fits a number of tokens. Call it to fill a context.',
+      description: 'Finds memories about a subject, up to a number of tokens. Call it to fill a context.',
       input: z.strictObject({
         query,
         max_tokens: z.int().min(1).max(65_536).default(4096),
@@ -85,7 +85,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
       server,
       name: 'memory_list',
       title: 'List memories',
-      description: 'Lists memories page by page. Call it to see what there is; memory_search finds something.',
+      description: 'Lists memories page by page. Call it to browse them; use memory_search to find something.',
       input: z.strictObject({ dataset: dataset.optional(), cursor: z.string().max(300).optional(), limit: limit.default(50) }),
       readOnly: true,
       handler: async call => await notes.list(whoOf(call), call.input, call.signal)
@@ -94,7 +94,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
       server,
       name: 'memory_delete',
       title: 'Forget memories',
-      description: 'Deletes memories for good, by the ids that memory_search and memory_list tell. One id is deleted at once; more wait for an operator.',
+      description: 'Deletes memories for good, by the ids from memory_search and memory_list. One id is deleted at once; more wait for an operator.',
       input: z.strictObject({ ids: z.array(z.string().min(1).max(512)).min(1).max(200), dataset: datasets.optional() }),
       primary: 'ids',
       destructive: true,

@@ -101,7 +101,7 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
     defineRoute({
       ...place,
       method: 'GET',
-      summary: 'The stream of changes for a session of the older revisions',
+      summary: 'Stream of changes for a session of the older revisions',
       produces: 'text/event-stream',
       handler: call => legacy.get(call, serverOf(call.params.server))
     }),

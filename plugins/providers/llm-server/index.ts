@@ -18,10 +18,10 @@ import { detokenize, tokenize } from './tokens.js'
 
 const binarySchema = z.string().min(1)
   .refine(value => value.startsWith('/') || !value.includes('/'), { error: 'must be an absolute path or a command name' })
-  .meta({ description: 'llama-server to run where engines are child processes; unset looks on PATH' })
+  .meta({ description: 'llama-server for engines that are child processes; unset looks on PATH' })
 
 const preferSchema = z.enum(engineChoices).default('auto')
-  .meta({ description: 'Engine of child processes: llama-server else the embedded one, llama-server only, or the embedded one wherever it can run' })
+  .meta({ description: 'Engine of child processes: llama-server, else the embedded one; llama-server only; or the embedded one wherever it can run' })
 
 const configSchema = z.strictObject({ binary: binarySchema.optional(), prefer: preferSchema })
 

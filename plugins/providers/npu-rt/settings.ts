@@ -2,7 +2,7 @@ import type { ApplyClass, SettingsTable } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const about: { readonly description: string, readonly apply_class: ApplyClass } = {
-  description: 'Where the NPU runtime keeps its models', apply_class: 'slot-restart'
+  description: 'Folder of the models of the NPU runtime', apply_class: 'slot-restart'
 }
 
 const storeSchema = z.strictObject({

@@ -11,7 +11,7 @@ import { toll } from './toll.js'
 
 const configSchema = z.strictObject({
   default_output_tokens: z.int().min(1).max(1_000_000).default(4096)
-    .meta({ description: 'Tokens that are reserved for the answer of a request that sets no limit of its own' })
+    .meta({ description: 'Tokens reserved for the answer of a request without its own limit' })
 })
 
 const FILE = 'ledger.db'

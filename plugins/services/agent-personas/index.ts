@@ -9,7 +9,7 @@ import { personasFile } from './schema.js'
 
 const configSchema = z.strictObject({
   reload_hosts: z.array(z.string().min(1).max(253)).max(20).default([])
-    .meta({ description: 'Hosts besides this machine that may be told of a new persona, as they stand in the address' })
+    .meta({ description: 'Hosts besides this machine that reload addresses may have' })
 })
 
 /** Who agents are: built-in personas, those of personas.toml, and which of them is active. */

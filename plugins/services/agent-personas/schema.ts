@@ -13,15 +13,15 @@ const line = (max: number) => z.string().max(max).regex(/^[^\u0000-\u001f\u007f-
 
 /** A persona as it is written; what is left out is the seed's, or empty. */
 export const personaPatchSchema = z.strictObject({
-  display_name: line(120).optional().meta({ description: 'As it is shown; by default its id' }),
+  display_name: line(120).optional().meta({ description: 'Display name; default is its id' }),
   summary: line(400).optional(),
   tone: z.enum(tones).optional(),
-  system_prompt: z.string().max(64 * 1024).optional().meta({ description: 'Who the agent is while it is active' }),
+  system_prompt: z.string().max(64 * 1024).optional().meta({ description: 'System prompt of the agent while it is active' }),
   tools_allowed: patterns('Tools that the persona wants; `*` for all that the file of the agent allows').optional(),
   memory_namespace: z.string().regex(/^(shared|agents|project:[A-Za-z0-9_-]{1,64}|private:[A-Za-z0-9_-]{1,64})$/, { error: 'must be shared, agents, project:<name> or private:<name>' })
     .optional().meta({ description: 'Where it remembers' }),
   preferred_upstream: line(64).optional().meta({ description: 'Empty: this gateway' }),
-  preferred_model: line(256).optional().meta({ description: 'Empty: what the agent is configured with' }),
+  preferred_model: line(256).optional().meta({ description: 'Empty: the one that the agent is configured with' }),
   approval: z.strictObject({
     default_policy: z.enum(approvalPolicies).optional(),
     auto_approve: patterns('Tools that the agent is to call without asking').optional(),

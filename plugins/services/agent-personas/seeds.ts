@@ -11,7 +11,7 @@ const READS = ['memory.read.*', 'search.*', 'slot.read.*', 'svc_admin.read.*']
 const seeds: ReadonlyArray<(agent: string) => readonly [id: string, seed: Seed]> = [
   agent => [agent, {
     display_name: agent,
-    summary: 'Helps with whatever comes up; asks before it changes anything',
+    summary: 'General assistant; asks before it changes anything',
     memory_namespace: `private:${agent}`,
     preferred_model: '',
     auto: READS,
@@ -19,7 +19,7 @@ const seeds: ReadonlyArray<(agent: string) => readonly [id: string, seed: Seed]>
   }],
   agent => ['coder', {
     display_name: 'Coder',
-    summary: 'Reads code and runs harmless commands by itself; asks before it writes',
+    summary: 'Reads code and runs harmless commands without asking; asks before it writes',
     memory_namespace: `private:${agent}-coder`,
     preferred_model: '',
     auto: [...READS, 'files.read.*', 'shell.read.*', 'kanban.read.*'],

@@ -22,7 +22,7 @@ const comfyui = defineService({
 const hermes = defineService({
   id: 'hermes',
   name: 'Hermes',
-  description: 'An agent with tools, memory and a dashboard of its own',
+  description: 'An agent with its own tools, memory and dashboard',
   licence: { name: 'MIT', note: null, url: null },
   unit: 'svc-agent@hermes.service',
   port: 9119,

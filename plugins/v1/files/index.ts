@@ -13,7 +13,7 @@ import { uploadedFile } from './upload.js'
 
 const configSchema = z.strictObject({
   max_files: z.int().min(1).max(5000).default(1000).meta({ description: 'Files that are kept' }),
-  max_bytes: z.int().min(1024 * 1024).default(2 * 1024 ** 3).meta({ description: 'Bytes that they may have together' }),
+  max_bytes: z.int().min(1024 * 1024).default(2 * 1024 ** 3).meta({ description: 'Maximum total size in bytes' }),
   max_made_bytes: z.int().min(1024 * 1024).default(8 * 1024 ** 3).meta({ description: 'Bytes of what batches made; the oldest give way' })
 })
 

@@ -18,8 +18,8 @@ const failureSchema = z.strictObject({
   code: z.string(),
   message: z.string(),
   attempts: z.int().meta({ description: 'Failed loads in a row' }),
-  kind: z.enum(['heals', 'unfit', 'stays']).meta({ description: '`heals`: tried again at growing intervals; `unfit`: found before anything was started and looked for anew by each request; `stays`: not tried until something is changed or a verb asks for it' }),
-  retry_at: z.number().meta({ description: 'Epoch seconds; requests are refused until then, a verb may try at once' }),
+  kind: z.enum(['heals', 'unfit', 'stays']).meta({ description: '`heals`: retried at growing intervals; `unfit`: detected before anything was started, and checked again by each request; `stays`: not retried until something changes or a verb asks for it' }),
+  retry_at: z.number().meta({ description: 'Epoch seconds; requests are refused until then; verbs may try at once' }),
   log_tail: z.array(z.string())
 })
 
@@ -29,7 +29,7 @@ const findingSchema = z.strictObject({
   path: z.string(),
   message: z.string(),
   severity: z.enum(findingSeverities),
-  code: z.string().meta({ description: 'What a request that runs into it is refused with' })
+  code: z.string().meta({ description: 'Error that requests get because of it' })
 })
 
 const metadataSchema = z.strictObject({
@@ -39,20 +39,20 @@ const metadataSchema = z.strictObject({
   provider: z.string(),
   adopted: z.boolean().meta({ description: 'The engine was found running when the gateway started' }),
   health_ok: z.boolean().nullable(),
-  engine: z.string().nullable().meta({ description: 'What runs: an image, or the label of a child process' }),
+  engine: z.string().nullable().meta({ description: 'What is running: an image, or the label of a child process' }),
   generation: z.int().meta({ description: 'Counts launches' }),
   in_flight: z.int(),
   waiting: z.int(),
   started_at: epochSeconds,
   progress: z.number().nullable(),
   failure: failureSchema.optional(),
-  config_error: z.string().optional().meta({ description: 'Why the slot cannot be launched as it is configured' }),
+  config_error: z.string().optional().meta({ description: 'Why the slot cannot be launched as configured' }),
   provider_gone: z.literal(true).optional()
-    .meta({ description: 'No active plugin provides the engine: requests are refused with slot.provider_gone, also where one still runs' }),
-  pending_model: z.string().optional().meta({ description: 'Model that the slot waits for; it is enabled when that has arrived' }),
-  pull_failed: z.string().optional().meta({ description: 'Why the model that the slot waits for did not arrive' }),
+    .meta({ description: 'No active plugin provides the engine: requests are refused with slot.provider_gone, even if one is still running' }),
+  pending_model: z.string().optional().meta({ description: 'Model that the slot waits for; the slot is enabled once it is downloaded' }),
+  pull_failed: z.string().optional().meta({ description: 'Why the model that the slot waits for could not be downloaded' }),
   file_problems: z.array(fileProblemSchema).optional()
-    .meta({ description: 'What is wrong in the slot file; its last good content is in force' })
+    .meta({ description: 'Problems in the slot file; its last valid content applies' })
 }).meta({ title: 'SlotMetadata' })
 
 const replicaSchema = z.strictObject({
@@ -60,7 +60,7 @@ const replicaSchema = z.strictObject({
   state: slotStateSchema,
   since: z.number().meta({ description: 'When the state was entered, epoch seconds' }),
   port: z.int().nullable(),
-  engine: z.string().nullable().meta({ description: 'What the container engine, the cluster, or the list of processes calls it' }),
+  engine: z.string().nullable().meta({ description: 'Its name in the container engine, the cluster or the process list' }),
   in_flight: z.int(),
   error: z.string().nullable()
 }).meta({ title: 'SlotReplica' })
@@ -71,7 +71,7 @@ export const slotRecordSchema = z.strictObject({
   kind: z.literal('local'),
   type: slotTypeSchema,
   state: slotStateSchema,
-  status: slotStateSchema.meta({ description: 'As state, but idle where a model is needed and none is loaded' }),
+  status: slotStateSchema.meta({ description: 'Same as state, but idle if a model is needed and none is loaded' }),
   enabled: z.boolean(),
   default: z.boolean(),
   pinned: z.boolean(),
@@ -80,26 +80,26 @@ export const slotRecordSchema = z.strictObject({
   ports: z.record(z.string(), z.int()).optional().meta({ description: 'Further ports of the running engine, by name' }),
   device: deviceSchema,
   backend: z.string().meta({ description: 'Short name of the device: rocm, vulkan, cuda, cpu, npu-rt' }),
-  declared_backend: z.string().nullable().meta({ description: 'The same of the slot file; null when it names no device' }),
+  declared_backend: z.string().nullable().meta({ description: 'The same for the slot file; null if it has no device' }),
   device_class: z.enum(deviceClasses),
   provider: z.string(),
   model_id: z.string().nullable(),
-  models: z.array(z.string()).meta({ description: 'What the running engine serves, the main model first' }),
+  models: z.array(z.string()).meta({ description: 'Models of the running engine, the main one first' }),
   model_default: z.string().optional(),
   labels: z.array(z.string()).optional(),
   ctx_max: tokens.optional().meta({ description: 'Context window that the next launch uses' }),
   chat_template: z.string().nullable(),
   n_gpu_layers: z.int(),
   rope_freq_base: z.number(),
-  idle_timeout_s: z.int().nullable().meta({ description: 'The slot\'s own; null takes the global value' }),
+  idle_timeout_s: z.int().nullable().meta({ description: 'Value of the slot; null uses the global value' }),
   workers: z.int(),
   replicas: z.array(replicaSchema).optional()
-    .meta({ description: 'The engines of a slot that may have several; what the record says else is about all of them' }),
-  replicas_ready: z.int().optional().meta({ description: 'How many of them take requests' }),
+    .meta({ description: 'Engines of a slot that may have several; the other fields describe all of them together' }),
+  replicas_ready: z.int().optional().meta({ description: 'Number of engines that take requests' }),
   llamacpp_args: z.union([z.string(), z.array(z.string())]).nullable().meta({ description: 'Mirrors [server] extra_args' }),
   enable_thinking: z.boolean().nullable(),
   mtp: z.boolean().nullable(),
-  vision: z.boolean().meta({ description: 'Whether it takes images; the setting of this name is in its configuration' }),
+  vision: z.boolean().meta({ description: 'Whether it accepts images; the setting of this name is in its configuration' }),
   npu: z.strictObject({ chat: z.boolean(), asr: z.boolean(), embed: z.boolean() }).optional(),
   served_by: z.string().optional().meta({ description: 'Anchor whose process serves this slot' }),
   npu_modality_active: z.boolean().optional(),
@@ -112,14 +112,14 @@ export const slotRecordSchema = z.strictObject({
   image_status: z.enum(['present', 'pulling', 'missing', 'not-configured']).optional(),
   actual_image: z.string().optional(),
   image_mismatch: z.boolean().optional(),
-  resolved_command: z.array(z.string()).nullable().meta({ description: 'From the image on; null without image or profile' }),
+  resolved_command: z.array(z.string()).nullable().meta({ description: 'From the image on; null if there is no image or profile' }),
   mem_mb: z.int().optional(),
   metrics: recordMetricsSchema,
   metadata: metadataSchema,
   last_used_at: epochSeconds,
   /** Detail only. */
   about: engineAboutSchema.optional(),
-  config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' }),
+  config_drift: z.boolean().optional().meta({ description: 'Detail only: whether the engine runs with an older configuration' }),
   fit_warning: z.string().optional()
     .meta({ description: 'Only in answers to writes: why the model of the slot may not fit the memory of its device' }),
   findings: z.array(findingSchema).optional()
@@ -139,7 +139,7 @@ export const upstreamRowSchema = z.strictObject({
   url: z.string(),
   advertised_models: z.int(),
   last_used_model: z.string().nullable(),
-  svc: z.literal(true).optional().meta({ description: 'Another gateway: with `remote` its slots come next' }),
+  svc: z.literal(true).optional().meta({ description: 'Whether it is another gateway: with `remote` its slots follow' }),
   remote_error: z.string().optional().meta({ description: 'With `remote`: why its slots are not shown' }),
   _synthetic: z.literal(true),
   _synthetic_reason: z.string(),
@@ -154,7 +154,7 @@ export const unreadRowSchema = z.strictObject({
   state: z.literal('error'),
   status: z.literal('error'),
   port: z.int().nullable(),
-  container_status: z.enum(['running', 'stopped']).meta({ description: 'An engine of an earlier run is kept until the file can be read' }),
+  container_status: z.enum(['running', 'stopped']).meta({ description: 'Whether an engine of an earlier run is kept until the file can be read' }),
   actual_image: z.string().optional(),
   _synthetic: z.literal(true),
   _synthetic_reason: z.string(),
@@ -165,7 +165,7 @@ export type UnreadRow = z.output<typeof unreadRowSchema>
 
 /** A slot of another gateway, as that one tells. */
 export const remoteSlotRowSchema = z.strictObject({
-  name: z.string().meta({ description: '`<upstream>/<slot>`: what a request names as its `model`' }),
+  name: z.string().meta({ description: '`<upstream>/<slot>`: the `model` for requests' }),
   kind: z.literal('remote-slot'),
   upstream: z.string(),
   slot: z.string(),
@@ -180,7 +180,7 @@ export const remoteSlotRowSchema = z.strictObject({
   backend: z.string(),
   provider: z.string(),
   ctx_max: tokens.nullable(),
-  capabilities: z.array(z.string()).nullable().meta({ description: 'What it can do; null where that gateway does not tell' }),
+  capabilities: z.array(z.string()).nullable().meta({ description: 'Its capabilities; null if that gateway does not report them' }),
   _synthetic: z.literal(true),
   _synthetic_reason: z.string(),
   metrics: recordMetricsSchema

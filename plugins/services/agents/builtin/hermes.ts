@@ -7,7 +7,7 @@ const LEAST_CONTEXT = 64_000
 export const hermes = defineAgent({
   id: 'hermes',
   name: 'Hermes',
-  description: 'An agent with tools, memory and a dashboard of its own',
+  description: 'An agent with its own tools, memory and dashboard',
   licence: { name: 'MIT', url: null },
   program: 'hermes',
   requests: [],
