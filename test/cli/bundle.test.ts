@@ -20,6 +20,13 @@ const MOST_SCHEMAS = 2_200
 /** Packages, and the page of `GET /api/docs`. */
 const heavy = /\/node_modules\/(?:dockerode|@huggingface\/(?:gguf|jinja)|tar-stream)\/|\/plugins\/api\/docs\/page\.ts$/
 
+/** What a gateway prints first. Rejects when it ends without. */
+async function firstOf (gateway: ChildProcessWithoutNullStreams): Promise<string> {
+  const ended = once(gateway, 'close').then(([code]) => { throw new Error(`the gateway ended with ${code} before it was ready`) })
+  const [line] = await Promise.race([once(gateway.stdout, 'data'), ended]) as [Buffer]
+  return line.toString()
+}
+
 t.test('what was compiled is kept for the user, and nothing depends on it', async t => {
   const home = t.testdir()
   const help = async (env: Record<string, string>): Promise<string> => {
@@ -97,8 +104,7 @@ t.test('a start makes the schemas of configuration, not those of requests, answe
     '--import', `data:text/javascript,${encodeURIComponent(count)}`, program, 'serve', '--home', home, '--port', '0', '--ready-json'
   ], { env: { HOME: home } })
   const told = textOf(gateway.stderr)
-  const [line] = await once(gateway.stdout, 'data') as [Buffer]
-  const { url } = JSON.parse(line.toString()) as { url: string }
+  const { url } = JSON.parse(await firstOf(gateway)) as { url: string }
   t.equal((await fetch(`${url}/api/health`)).status, 200)
   gateway.kill('SIGTERM')
   const [, counted, list] = /schemas made: (\d+)\nloaded: (.*)/.exec(await told)!
@@ -129,7 +135,7 @@ t.test('the modules of Node that a start needs are loaded before the flags of V8
     '--require', join(home, 'late.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
   ], { env: { HOME: home } })
   const told = textOf(gateway.stderr)
-  await once(gateway.stdout, 'data')
+  await firstOf(gateway)
   gateway.kill('SIGTERM')
   t.equal(/loaded late: (.*)/.exec(await told)?.[1], '', 'those named here go into cli/heap-flags')
 })
@@ -158,8 +164,9 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
       lines += String(part)
       if (lines.includes(last)) break
     }
-    gateway.kill('SIGTERM')
-    await once(gateway, 'exit')
+    const ended = once(gateway, 'exit')
+    if (gateway.exitCode !== null || !gateway.kill('SIGTERM')) throw new Error(`it ended before it said ${last}: ${lines}`)
+    await ended
     return lines
   }
 
@@ -169,8 +176,7 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
 
   t.test('and has it from the first request on that is work and no question about itself, without waiting for that', async t => {
     const gateway = start(t, never)
-    const [ready] = await once(gateway.stdout, 'data') as [Buffer]
-    const { url } = JSON.parse(String(ready)) as { readonly url: string }
+    const { url } = JSON.parse(await firstOf(gateway)) as { readonly url: string }
     const posted = async (path: string): Promise<number> => (await fetch(url + path, { method: 'POST' })).status
     t.equal((await fetch(`${url}/v1/models`)).status, 200)
     t.equal(await posted('/api/slots/none/load'), 404)
