@@ -147,7 +147,7 @@ t.test('upstreams that give no answer at all', async t => {
     t.equal(again.calls.length, 1)
   })
   t.test('stay silent before the head', async t => {
-    const { upstream, chat, gateway } = await rig(t, { ...quick, timeout_seconds: 0.1 }, '', { clock: undefined as never })
+    const { upstream, chat, gateway } = await rig(t, { ...quick, timeout_seconds: 1 }, '', { clock: undefined as never })
     upstream.play({ headAfterMs: Infinity }, okAnswer)
     t.equal((await chat()).status, 200)
     t.equal(await upstream.calls[0]!.closed, 'aborted')
@@ -167,7 +167,7 @@ t.test('upstreams that give no answer at all', async t => {
     t.equal(upstream.calls.length, 4)
   })
   t.test('fall silent inside the answer', async t => {
-    const { upstream, chat, gateway } = await rig(t, { ...quick, idle_timeout_seconds: 0.1 }, '', { clock: undefined as never })
+    const { upstream, chat, gateway } = await rig(t, { ...quick, idle_timeout_seconds: 1 }, '', { clock: undefined as never })
     upstream.play({ headers: SSE, chunks: words, hangAfter: 2 })
     t.match(await (await chat({ stream: true })).text(), /"dispatch\.upstream_timeout".*\n\n$/)
     t.equal(upstream.calls.length, 1)

@@ -194,7 +194,7 @@ t.test('a client that leaves frees the upstream, in every phase', async t => {
 
 t.test('upstreams that cannot be reached, or break off, or take too long', async t => {
   const engine = await upstream(t)
-  const gateway = await gatewayWith(t, table('up', engine.origin, 'auth_style = "none"\ntimeout_seconds = 0.2'))
+  const gateway = await gatewayWith(t, table('up', engine.origin, 'auth_style = "none"\ntimeout_seconds = 1'))
   await (await gateway.chat({ model: 'gpt-9' })).text()
   engine.answer({ headAfterMs: Infinity })
   const slow = await gateway.chat({ model: 'gpt-9' })
