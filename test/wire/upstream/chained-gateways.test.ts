@@ -154,7 +154,7 @@ t.test('a dead upstream slows neither the others nor the list', async t => {
   dead.play({ headAfterMs: Infinity })
   broken.list({ chunks: ['<html>'] })
   const gateway = await wireGateway(t, {
-    svc: '[dispatcher]\nprefetch_timeout_s = 1\nprefetch_parallel_cap = 2\n',
+    svc: '[dispatcher]\nprefetch_timeout_s = 4\nprefetch_parallel_cap = 2\n',
     files: { 'etc/svc/upstreams.toml': upstreamTable('dead', dead.url) + upstreamTable('broken', broken.url) + upstreamTable('alive', alive.url) + upstreamTable('refused', 'http://127.0.0.1:1/v1') }
   })
   const list = async (): Promise<string[]> => {
