@@ -5,6 +5,7 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { liveHome, startLive, type LiveGateway } from '../../../e2e/live-gateway.js'
+import { eventually } from '../../../kernel/runtime/support.js'
 import { BOUNDARY, startUpload, type SlowUpload } from './form.js'
 
 const MIB = 1024 * 1024
@@ -105,8 +106,7 @@ t.test('a gateway that is killed leaves no file of an upload', async t => {
     // opened and unlinked: between the two a kill leaves it to the next start
     return files.some(file => file.startsWith(spool) && file.endsWith(' (deleted)'))
   }
-  for (let waits = 0; !await isOnDisk() && waits < 1000; waits++) await new Promise(resolve => { setTimeout(resolve, 5) })
-  t.ok(await isOnDisk(), 'the upload is on disk')
+  await eventually('the upload is on disk', isOnDisk)
   await gateway.kill('SIGKILL')
   t.same(await readdir(spool), [])
 })

@@ -248,14 +248,14 @@ t.test('uploads are limited in size, told or not', async t => {
 })
 
 t.test('a client that stops sending is sent away, one that waits for the engine is not', async t => {
-  const gateway = await studio(t, { svc: '[server]\nupload_idle_timeout_s = 0.2\n' })
+  const gateway = await studio(t, { svc: '[server]\nupload_idle_timeout_s = 1\n' })
   const upload = startUpload(gateway.baseUrl)
   await upload.send(formOf(['model', 'stt'], ['file', 'x'.repeat(1000)]).subarray(0, 500))
   t.match(await upload.answer, { status: 408, text: /request\.upload_stalled/ })
   t.equal(await (await gateway.engine.upload(0)).closed, 'aborted')
   gateway.arrived = seen => {
     seen.resume()
-    setTimeout(() => { answerWithHash(seen) }, 500)
+    setTimeout(() => { answerWithHash(seen) }, 1_500)
   }
   t.equal((await gateway.post(formOf(['model', 'stt'], ['file', 'x']))).status, 200)
   await nothingLeft(t, gateway)
