@@ -63,7 +63,7 @@ interface Attempted {
 const TAIL_LINES = 20
 /** Read, so that enough is left once the polls of the health check are taken out. */
 const RAW_TAIL_LINES = 100
-const TAIL_TIMEOUT_MS = 2_000
+const TAIL_TIMEOUT_MS = 10_000
 
 /** Brings engines up and takes them down. Keeps no state of its own; every call cleans up after itself. */
 export class Launcher {
