@@ -89,7 +89,7 @@ export async function installGateway (t: Test, options: InstallOptions = {}): Pr
     home,
     runtime,
     plugins: [...apiPlugins.filter(({ name }) => name !== 'imagegen' && name !== 'api-comfyui'), ...engines, ...plugins],
-    pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...services }, 'pull': { retry_base_s: 0.01, stall_timeout_s: 0.5, max_tries: 2, reserve_mb: 0 } }
+    pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...services }, 'pull': { retry_base_s: 0.01, stall_timeout_s: 2, max_tries: 2, reserve_mb: 0 } }
   })
   t.teardown(async () => {
     await gateway.close()

@@ -34,7 +34,7 @@ export interface PullOptions {
   readonly store?: string
 }
 
-const quick = { retry_base_s: 0.01, stall_timeout_s: 0.5, max_tries: 4, reserve_mb: 0 }
+const quick = { retry_base_s: 0.01, stall_timeout_s: 2, max_tries: 4, reserve_mb: 0 }
 
 /** A gateway that pulls from a hub of this machine. Stopped and started again with the same home, it is the same gateway. */
 export async function pullGateway (t: Test, options: PullOptions = {}): Promise<PullGateway> {
