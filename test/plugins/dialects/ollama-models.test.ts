@@ -36,7 +36,7 @@ async function manager (t: Test, files: Readonly<Record<string, string>> = {}): 
   const gateway = await createTestGateway({
     runtime,
     plugins: [createFakeProviderPlugin(), hub, library, pull, vectors, v1Models, ollama],
-    pluginConfig: { pull: { retry_base_s: 0.01, stall_timeout_s: 0.3, max_tries: 4, reserve_mb: 0 } },
+    pluginConfig: { pull: { retry_base_s: 0.01, stall_timeout_s: 2, max_tries: 4, reserve_mb: 0 } },
     files: {
       'etc/svc/svc.toml': '[slots]\nautostart = false\n[models]\nauto_scan_on_start = false\n[dispatcher]\nlist_unloaded = true\n[aliases]\n"gpt-4.1" = "agent"\n',
       'etc/svc/api.env': `HF_ENDPOINT="${fake.url}"\nno_proxy="*"\n`,
