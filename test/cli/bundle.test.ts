@@ -11,6 +11,8 @@ import { treeFiles } from '../bundle/release.js'
 import { shippedProgram } from '../program.js'
 import { root } from '../repository.js'
 
+t.setTimeout(600_000)
+
 const exec = promisify(execFile)
 const program = shippedProgram()
 

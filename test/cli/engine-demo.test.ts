@@ -4,6 +4,8 @@ import t from 'tap'
 import { sentenceFor } from '../../plugins/services/demo/sentence.js'
 import { borrowedEngine, build, fakeRegistry, installedCopy, library, machineOf, version } from './installed-copy.js'
 
+t.setTimeout(600_000)
+
 const machine = machineOf(installedCopy(t))
 
 t.test('serve --demo brings the engine when nothing else is there, and --no-install does not', async t => {

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { authorHome, described, descriptor } from './author-home.js'
 
+t.setTimeout(600_000)
+
 const engine = `#!${process.execPath}
 import { createServer } from 'node:http'
 const [port, mode] = process.argv.slice(2)
