@@ -68,9 +68,10 @@ async function* progressLines (pulls: ModelPulls, id: string, signal: AbortSigna
     if (hasEnded(snapshot)) break
   }
   if (signal.aborted) return
+  const end = finish(last ?? pulls.status(id))
   yield { status: 'verifying sha256 digest' }
   yield { status: 'writing manifest' }
-  yield finish(last ?? pulls.status(id))
+  yield end
 }
 
 interface FileLine {

@@ -198,6 +198,8 @@ t.test('a pull that fails ends with its reason', async t => {
   gateway.hub.fail('cdn', /m-Q4_K_M/, { kind: 'status', status: 404 }, 10)
   const told = await linesOf(await gateway.post('/api/pull', { model: 'org/m-GGUF' }))
   t.match(told.at(-1), { error: /./ })
+  t.match(told.slice(0, -1), told.slice(0, -1).map(() => ({ status: /^pulling / })), 'nothing is said to be verified or written')
+  t.match(told[0], { status: 'pulling manifest' })
 })
 
 t.test('copies are aliases, and what is deleted is an alias or a model that no slot has', async t => {
