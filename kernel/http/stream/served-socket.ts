@@ -21,6 +21,8 @@ export class Served implements ServedSocket {
   readonly #ws: WebSocket
   readonly #ended = new AbortController()
   readonly #unread: Array<string | Buffer> = []
+  /** Index of the first unread message: each that is taken from the front of a long array would move all the others. */
+  #next = 0
   #unreadBytes = 0
   #isRead = false
   #wake = (): void => {}
@@ -31,7 +33,7 @@ export class Served implements ServedSocket {
     this.#ws = ws
     this.place = place
     socket.on('data', () => { this.#isAlive = true })
-    ws.on('message', (data: Buffer, isBinary: boolean) => this.#take(data, isBinary))
+    ws.on('message', (data: Buffer, isBinary: boolean) => this.#keep(data, isBinary))
     // it is answered by itself; a client that asks and never reads would pile the answers up
     ws.on('ping', () => { if (this.#isBehind) this.terminate() })
     // what breaks the protocol is followed by the close
@@ -93,7 +95,7 @@ export class Served implements ServedSocket {
     }
   }
 
-  #take (data: Buffer, isBinary: boolean): void {
+  #keep (data: Buffer, isBinary: boolean): void {
     // what comes after the end is the client's farewell
     if (this.#ended.signal.aborted) return
     this.#unread.push(isBinary ? data : data.toString())
@@ -104,9 +106,20 @@ export class Served implements ServedSocket {
     else this.close(1008, 'this socket takes no messages')
   }
 
+  #take (): string | Buffer | undefined {
+    const next = this.#unread[this.#next]
+    if (next === undefined) return undefined
+    this.#unread[this.#next++] = ''
+    if (this.#next * 2 >= this.#unread.length) {
+      this.#unread.splice(0, this.#next)
+      this.#next = 0
+    }
+    return next
+  }
+
   async* #read (): AsyncGenerator<string | Buffer> {
     for (;;) {
-      const next = this.#unread.shift()
+      const next = this.#take()
       if (next !== undefined) {
         this.#unreadBytes -= Buffer.byteLength(next) + MESSAGE_BYTES
         if (this.#ws.isPaused && this.#unreadBytes <= this.place.bounds.maxMessageBytes / 2) this.#ws.resume()
