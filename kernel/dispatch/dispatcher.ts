@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import {
   handled, isSvcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
   type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type OutgoingWatch, type PluginCall,
-  type RouteCall, type SurfaceName, type SvcError, type TakenAnswer, type TakenRequest, type UploadOptions,
+  type RouteCall, type SurfaceName, type SvcError, type TakenAnswer, type TakenRequest, type TargetRequest, type UploadOptions,
   type UpstreamView
 } from '../contract/index.js'
 import { ActiveRequests } from './requests/active-requests.js'
@@ -140,10 +140,12 @@ export class GatewayDispatcher implements DispatchService {
     return this.#outgoing.use(watch)
   }
 
-  target (model: string, surface: SurfaceName): DispatchTarget | null {
+  target (model: string, surface: SurfaceName, request?: TargetRequest): DispatchTarget | null {
     const found = this.#deps.catalog.resolve(model, surface)
-    if (found.kind === 'slot') return { slot: found.slot, upstream: null, modelId: found.modelId }
-    return found.kind === 'upstream' ? { slot: null, upstream: found.upstream, modelId: found.modelId } : null
+    if (found.kind === 'upstream') return { slot: null, upstream: found.upstream, modelId: found.modelId }
+    if (found.kind !== 'slot') return null
+    const { slot, modelId } = request === undefined ? found : this.#deps.catalog.ableSlotFor(found, request)
+    return { slot, upstream: null, modelId }
   }
 
   upload (call: UploadCall, options: UploadOptions): typeof handled {
@@ -195,11 +197,8 @@ export class GatewayDispatcher implements DispatchService {
       const elsewhere = isSvcError(found) ? this.#elsewhere.routeOf(found, model, options) : null
       if (isSvcError(found) && elsewhere === null) return found
       const prepared = prepare(this.#preparing, asked, options, view, model, reader)
-      if (elsewhere !== null) {
-        this.#elsewhere.answer(prepared, elsewhere)
-        return null
-      }
-      if (found === null) this.#askUpstreams(prepared)
+      if (elsewhere !== null) this.#goElsewhere(prepared, elsewhere)
+      else if (found === null) this.#askUpstreams(prepared)
       else this.#go(prepared, found as Route)
       return null
     } catch (error) {
@@ -220,12 +219,22 @@ export class GatewayDispatcher implements DispatchService {
     }
   }
 
+  /** The same for a request whose own surface leads nowhere. */
+  #goElsewhere (prepared: Prepared, found: Route): void {
+    try {
+      this.#elsewhere.answer(prepared, this.#deps.catalog.ableRoute(found, prepared))
+    } catch (error) {
+      prepared.sink.fail(this.#told(error))
+      prepared.settle()
+    }
+  }
+
   #askUpstreams (prepared: Prepared): void {
     const { sink, settle, model, surface } = prepared
     const leave = this.#lookup.ask(model, surface, found => {
       if (!isSvcError(found)) return this.#go(prepared, found)
       const elsewhere = this.#elsewhere.routeOf(found, model, prepared.options)
-      if (elsewhere !== null) return this.#elsewhere.answer(prepared, elsewhere)
+      if (elsewhere !== null) return this.#goElsewhere(prepared, elsewhere)
       sink.fail(found)
       settle()
     })

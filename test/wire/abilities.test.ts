@@ -1,39 +1,61 @@
 import OpenAI from 'openai'
 import t, { type Test } from 'tap'
+import gemini from '../../plugins/dialects/gemini/index.js'
+import ollama from '../../plugins/dialects/ollama/index.js'
+import hub from '../../plugins/services/hub/index.js'
+import library from '../../plugins/services/library/index.js'
+import pull from '../../plugins/services/pull/index.js'
 import messageRoutes from '../../plugins/v1/messages/index.js'
 import modelRoutes from '../../plugins/v1/models/index.js'
 import responseRoutes from '../../plugins/v1/responses/index.js'
 import textRoutes from '../../plugins/v1/text/index.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
+import type { AnyPlugin, EngineProvider } from '../../kernel/contract/index.js'
+import { until } from './wire-gateway.js'
 
 const abilities = {
   agent: { vision: false, audio: false, json_schema: true },
   eyes: { vision: true, tools: true, json_schema: true },
   twin: { vision: false, json_schema: false },
   mute: { tools: false },
-  handy: { tools: true }
+  handy: { tools: true },
+  plain: { vision: false },
+  sights: { vision: true }
 }
 
-function slot (model: string, context = 8192): string {
-  return `type = "llm"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "${model}"\ncontext_size = ${context}\n`
+function slot (model: string, context = 8192, head = 'provider = "fake"'): string {
+  return `type = "llm"\n${head}\ndevice = "cpu"\n[model]\ndefault = "${model}"\ncontext_size = ${context}\n`
+}
+
+interface Abilities extends TestGateway {
+  readonly started: string[]
+  /** The last request that reached an engine. */
+  last (): { readonly slot: string, readonly body: Readonly<Record<string, unknown>> }
 }
 
 /** `agent` and `twin` run one model without a projector, `eyes` one that sees. Each engine answers with its slot's name. */
 async function setup (
-  t: Test, more: Readonly<Record<string, string>> = {}
-): Promise<TestGateway & { readonly started: string[] }> {
+  t: Test, more: Readonly<Record<string, string>> = {}, plugins: readonly AnyPlugin[] = []
+): Promise<Abilities> {
   const started: string[] = []
+  let last = { slot: '', body: {} }
   const runtime = new FakeEngineRuntime({
     onStart: ({ slot, engine }) => {
       started.push(slot)
-      engine.answer(() => ({ headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ from: slot })] }))
+      engine.answer(({ body }) => {
+        last = { slot, body: JSON.parse(body.toString()) as object }
+        const choices = [{ index: 0, message: { role: 'assistant', content: slot }, finish_reason: 'stop' }]
+        return { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ from: slot, choices })] }
+      })
     }
   })
+  const can: Pick<EngineProvider, 'abilities'> = { abilities: ({ slot: { name } }) => abilities[name as keyof typeof abilities] ?? {} }
+  const chat = { path: '/v1/chat/completions', streaming: true, body: 'json' } as const
   const gateway = await createTestGateway({
     runtime,
     plugins: [
-      createFakeProviderPlugin({ abilities: ({ slot: { name } }) => abilities[name as keyof typeof abilities] ?? {} }),
-      textRoutes, modelRoutes, messageRoutes, responseRoutes
+      createFakeProviderPlugin(can), createFakeProviderPlugin({ name: 'chatty', surfaces: { chat }, ...can }),
+      textRoutes, modelRoutes, messageRoutes, responseRoutes, ...plugins
     ],
     files: {
       'etc/svc/svc.toml': '[slots]\nautostart = false\n[dispatcher]\nlist_unloaded = true\n[aliases]\n"gpt" = "svc/agent"\n',
@@ -48,7 +70,7 @@ async function setup (
     await gateway.close()
     await runtime.destroy()
   })
-  return Object.assign(gateway, { started })
+  return Object.assign(gateway, { started, last: () => last })
 }
 
 const image = [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }] }]
@@ -99,6 +121,83 @@ t.test('tools go to a slot whose model calls them', async t => {
   t.match(await ask({ model: 'mute', max_tokens: 5, tools: [{ name: 'f', input_schema: { type: 'object' } }] }, '/v1/messages'), {
     type: 'error', error: { type: 'invalid_request_error', code: 'model.ability_missing' }
   })
+})
+
+t.test('what a slot is asked over another surface is chosen, shaped and refused in the words of the client', async t => {
+  const gateway = await setup(t, {
+    plain: slot('tool-model', 8192, 'provider = "chatty"\nenable_thinking = true'),
+    sights: slot('tool-model', 8192, 'provider = "chatty"\nenable_thinking = false')
+  })
+  const post = async (path: string, body: object): Promise<Answer> => await (await gateway.fetch(path, { method: 'POST', body: JSON.stringify(body) })).json() as Answer
+  const input = [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:image/png;base64,AA==' }] }]
+  const messages = [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } }] }]
+  t.match(await post('/v1/responses', { model: 'plain', input }), {
+    error: { code: 'model.ability_missing', param: 'input', details: { ability: 'vision', slots: ['plain'], able: ['eyes', 'sights'] } }
+  })
+  t.match(await post('/v1/messages', { model: 'plain', max_tokens: 5, messages }), {
+    type: 'error', error: { type: 'invalid_request_error', code: 'model.ability_missing', details: { able: ['eyes', 'sights'] } }
+  })
+  t.strictSame(gateway.started, [], 'nothing is loaded for it')
+
+  await gateway.slots.ensureReady('plain', new AbortController().signal)
+  await post('/v1/responses', { model: 'tool-model', input: 'hi' })
+  t.match(gateway.last(), { slot: 'plain', body: { chat_template_kwargs: { enable_thinking: true } } }, 'the slot that runs')
+  for (const [path, body] of [['/v1/responses', { input }], ['/v1/messages', { max_tokens: 5, messages }]] as const) {
+    await post(path, { model: 'tool-model', ...body })
+    t.match(gateway.last(), { slot: 'sights', body: { chat_template_kwargs: { enable_thinking: false } } }, `${path} is shaped for the slot that serves it`)
+  }
+})
+
+t.test('what Ollama\'s and Gemini\'s clients ask is shaped for the slot that serves it', async t => {
+  const thinks = (isOn: boolean): string => `provider = "fake"\nenable_thinking = ${isOn}`
+  const gateway = await setup(t, {
+    agent: slot('text-model', 8192, thinks(true)),
+    eyes: slot('vision-model', 16_384, thinks(false)),
+    mute: slot('tool-model', 8192, thinks(true)),
+    handy: slot('tool-model', 8192, thinks(false))
+  }, [hub, library, pull, ollama, gemini])
+  const { slots } = gateway
+  const post = async (path: string, body: object): Promise<Response> => await gateway.fetch(path, { method: 'POST', body: JSON.stringify(body) })
+  const shape = (slot: string, enable: boolean): object => ({ slot, body: { chat_template_kwargs: { enable_thinking: enable } } })
+  const picture = 'iVBORw0KGgoAAAANSUhEUg'
+  const tool = { name: 'f', description: 'of it', parameters: { type: 'object', properties: {} } }
+
+  const chat = { model: 'svc/agent', stream: false, messages: [{ role: 'user', content: 'what is it?', images: [picture] }] }
+  await slots.ensureReady('agent', new AbortController().signal)
+  const seen = await post('/api/chat', { ...chat, options: { num_ctx: 16_384 } })
+  t.match(await seen.json(), { model: 'svc/agent', message: { content: 'eyes' }, done: true })
+  t.match(gateway.last(), shape('eyes', false))
+  t.equal(seen.headers.get('x-svc-warning'), null, 'the context is that of the slot that sees')
+  t.match((await post('/api/generate', { model: 'svc/agent', stream: false, prompt: 'x', images: [picture], options: { num_ctx: 8192 } })).headers.get('x-svc-warning'), /the slot has 16384 tokens/)
+  t.match(gateway.last(), shape('eyes', false))
+
+  const before = slots.idleTimeoutMs('agent')
+  await (await post('/api/chat', { ...chat, keep_alive: '1h' })).json()
+  t.equal(slots.idleTimeoutMs('eyes'), 3_600_000, 'the engine that has answered stays')
+  t.equal(slots.idleTimeoutMs('agent'), before)
+  await (await post('/api/chat', { ...chat, keep_alive: 0 })).json()
+  await until(() => slots.status('eyes').state === 'offline', 'the engine that has answered goes')
+  t.equal(slots.status('agent').state, 'ready', 'and no other one')
+
+  const text = { ...chat, messages: [{ role: 'user', content: 'hi' }] }
+  await (await post('/api/chat', text)).json()
+  t.match(gateway.last(), shape('agent', true))
+  await slots.ensureReady('mute', new AbortController().signal)
+  await (await post('/api/chat', { ...text, model: 'tool-model' })).json()
+  t.match(gateway.last(), shape('mute', true), 'the slot that runs')
+  await (await post('/api/chat', { ...text, model: 'tool-model', tools: [{ type: 'function', function: tool }] })).json()
+  t.match(gateway.last(), shape('handy', false), 'tools')
+
+  const contents = [{ role: 'user', parts: [{ text: 'what is it?' }, { inlineData: { mimeType: 'image/png', data: picture } }] }]
+  const plain = [{ role: 'user', parts: [{ text: 'hi' }] }]
+  for (const [model, body, expected] of [
+    ['svc/agent', { contents }, shape('eyes', false)],
+    ['svc/agent', { contents: plain }, shape('agent', true)],
+    ['tool-model', { contents: plain, tools: [{ functionDeclarations: [tool] }] }, shape('handy', false)]
+  ] as const) {
+    t.equal((await post(`/v1beta/models/${model}:generateContent`, body)).status, 200)
+    t.match(gateway.last(), expected, `${model} of Gemini's`)
+  }
 })
 
 t.test('a request that its slot cannot serve is refused for good, before anything is loaded', async t => {

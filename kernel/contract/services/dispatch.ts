@@ -172,6 +172,13 @@ export type DispatchTarget =
   | { readonly slot: string, readonly upstream: null, readonly modelId: string | null }
   | { readonly slot: null, readonly upstream: string, readonly modelId: string }
 
+/** A request whose target is looked for. */
+export interface TargetRequest {
+  readonly body: Buffer
+  /** The surface in whose words it is. */
+  readonly surface: SurfaceName
+}
+
 /** A client's request as a taker of a flag reads it. */
 export type TakenRequest = Pick<RouteCall<unknown, unknown, Buffer>, 'body' | 'request' | 'requestId'>
 
@@ -231,8 +238,11 @@ export interface DispatchService {
    * `plugin.conflict`. Returns the function that ends it; calls that it let pass are still told of.
    */
   watchOutgoing (watch: OutgoingWatch): () => void
-  /** Who would serve a request for this model at this moment; null if none would. Starts nothing. */
-  target (model: string, surface: SurfaceName): DispatchTarget | null
+  /**
+   * Who would serve a request for this model at this moment; null if none would. Which of several slots it is may depend on what
+   * is asked: without the request it is the first of them. Starts nothing.
+   */
+  target (model: string, surface: SurfaceName, request?: TargetRequest): DispatchTarget | null
   /**
    * As `forward`, for a `multipart/form-data` body that is streamed and never held as a whole. The form's `model`,
    * wherever it stands, says where to; its value is the only thing that is changed on the way. What comes before it,

@@ -15,7 +15,7 @@ export { modelStatuses } from './dispatch.js'
 export type {
   AnswerTap, AnswerTapHead, BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, HeldPart,
   Interceptor, JsonBody, ModelObject, ModelStatus, Otherwise, OtherwiseRequest, PluginCall, TakenAnswer, TakenRequest,
-  UploadOptions, UpstreamView
+  TargetRequest, UploadOptions, UpstreamView
 } from './dispatch.js'
 export type { EngineTask, EngineTaskOptions, EngineTasks } from './slots/engine-tasks.js'
 export { severities } from './events.js'

@@ -1,17 +1,17 @@
 import {
   slotRoleOf, type Clock, type ConfigService, type EngineProvider, type Model, type ModelObject, type ModelRegistry,
-  type NamedProfile, type NamedSlotConfig, type SlotAbilities, type SurfaceName
+  type NamedProfile, type NamedSlotConfig, type Otherwise, type SlotAbilities, type SurfaceName, type TargetRequest
 } from '../../contract/index.js'
 import { contextSizeFor, hasContext, nativeContext } from '../../slots/plan/context/context-size.js'
 import { projectorOf } from '../../slots/plan/launch/missing-files.js'
 import { needsModel } from '../../slots/plan/needs-model.js'
 import type { SlotManager } from '../../slots/slot-manager.js'
-import type { BodyView } from '../body/body-view.js'
+import { BodyView } from '../body/body-view.js'
 import { ableSlot, type Inability } from './able-slots.js'
 import { modelRows } from './model-rows.js'
 import { needsOf } from './request-needs.js'
 import { abilityMissing } from './resolution-errors.js'
-import { isRoute, meantBy, resolveAnywhere, resolveModel, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
+import { isRoute, meantBy, resolveAnywhere, resolveModel, type ChosenSlot, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
 import { spellingsOf, type Spellings } from './spellings.js'
 import type { UpstreamPool } from '../upstream/upstream-pool.js'
 
@@ -30,6 +30,7 @@ interface AskedOf {
   readonly surface: SurfaceName
   /** As the client named it. */
   readonly model: string
+  readonly options?: { readonly otherwise?: Pick<Otherwise, 'surface'> }
 }
 
 /** Names that mean the same slot, where only one of the two is a slot's. */
@@ -80,15 +81,25 @@ export class Catalog {
    * Where a request goes whose name stands for slots that differ in what they can do. Looks into the body, and only then.
    * Throws `model.ability_missing` where none of them can.
    */
-  ableRoute (route: Route, { view, surface, model }: AskedOf): Route {
+  ableRoute (route: Route, { view, surface, model, options }: AskedOf): Route {
     if (route.kind !== 'slot' || route.choice === undefined || view === null) return route
     const needs = needsOf(view, surface)
     if (needs === null) return route
     const able: SlotRoute | Inability = ableSlot(route.choice, needs)
     if (!('ability' in able)) return able.name === route.slot ? route : { ...route, slot: able.name, modelId: able.modelId }
-    const others = [...this.snapshot.slots.values()]
-      .filter(slot => slot.enabled && slot.surfaces.has(surface) && slot.abilities[able.ability] === true)
+    const other = options?.otherwise?.surface ?? surface
+    const others = [...this.snapshot.slots.values()].filter(({ enabled, surfaces, abilities }) =>
+      enabled && (surfaces.has(surface) || surfaces.has(other)) && abilities[able.ability] === true)
     throw abilityMissing(able, model, needs.field(able.ability), others.map(({ name }) => name).slice(0, 8))
+  }
+
+  /** The slot that a request with this body would go to; the first of the name where none can serve it, which refuses it. */
+  ableSlotFor (route: ChosenSlot, { body, surface }: TargetRequest): ChosenSlot {
+    if (route.choice === undefined) return route
+    const view = BodyView.of(body)
+    const needs = typeof view === 'string' ? null : needsOf(view, surface)
+    const able = needs === null ? null : ableSlot(route.choice, needs)
+    return able === null || 'ability' in able ? route : { ...route, slot: able.name, modelId: able.modelId }
   }
 
   #resolve (model: string, surface: SurfaceName): Resolution {

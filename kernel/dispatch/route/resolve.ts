@@ -24,6 +24,8 @@ export type Resolution =
 /** A request that can be sent. */
 export type Route = Extract<Resolution, { kind: 'slot' | 'upstream' }>
 
+export type ChosenSlot = Extract<Resolution, { kind: 'slot' }>
+
 export function isRoute (resolution: Resolution): resolution is Route {
   return resolution.kind === 'slot' || resolution.kind === 'upstream'
 }

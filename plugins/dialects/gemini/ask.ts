@@ -1,12 +1,12 @@
-import { svcError, type Clock, type DispatchService, type handled, type NamedSlotConfig, type Otherwise, type RouteCall, type SlotService } from 'svc-gateway/plugin'
+import { svcError, type Clock, type DispatchService, type handled, type Otherwise, type RouteCall, type SlotService } from 'svc-gateway/plugin'
 import { ESTIMATE_HEADER, countTokens } from '../../v1/messages/ref.js'
-import { askChat, isObject, requestObject, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { askChat, isObject, requestObject, shaped, warningHeader, type Json, type Shaped } from '../../v1/over-chat/ref.js'
 import { GeminiAnswer, type AnswerShape } from './answer.js'
 import { geminiDialect, listDialect } from './dialect.js'
 import { embed, textsOf } from './embed.js'
 import { geminiError } from './errors.js'
 import { member } from './members.js'
-import { chatRequest } from './request.js'
+import { chatRequest, type ChatRequest } from './request.js'
 
 export interface AskServices {
   readonly clock: Clock
@@ -55,7 +55,7 @@ function generate (
 ): typeof handled {
   const { dispatch } = services
   const stream = shape !== 'whole'
-  const { body, showsThoughts, warnings } = chatRequest(asked, model, slotOf(services, model), stream)
+  const { request: { showsThoughts, warnings }, body } = shapedFor(services, asked, model, stream)
   const dialect = shape === 'list' ? listDialect : geminiDialect
   return dispatch.compose(call, { surface: 'chat', model, stream, dialect }, signal => askChat(dispatch, {
     request: { requestId: call.requestId, headers: call.request.headers },
@@ -69,18 +69,16 @@ function generate (
   }))
 }
 
-function slotOf ({ dispatch, slots }: AskServices, model: string): NamedSlotConfig | null {
-  const slot = dispatch.target(model, 'chat')?.slot ?? null
-  return slot === null ? null : slots.config(slot)
+function shapedFor ({ dispatch, slots }: AskServices, asked: Json, model: string, stream: boolean): Shaped<ChatRequest> {
+  return shaped(dispatch, model, slot => chatRequest(asked, model, slot === null ? null : slots.config(slot), stream))
 }
 
 async function count (services: AskServices, { reply, signal }: AskCall, model: string, asked: Json): Promise<object> {
   const { dispatch, slots } = services
   const whole = member(asked, 'generateContentRequest')
-  const slot = slotOf(services, model)
-  const { body, warnings } = chatRequest(isObject(whole) ? whole : asked, model, slot, false)
+  const { request: { body, warnings }, slot } = shapedFor(services, isObject(whole) ? whole : asked, model, false)
   if (dispatch.target(model, 'chat') === null) await dispatch.model(model, signal)
-  const { count: totalTokens, isEstimate } = await countTokens(slots, slot?.name ?? null, body, signal)
+  const { count: totalTokens, isEstimate } = await countTokens(slots, slot, body, signal)
   void reply.headers({ ...warningHeader(warnings), ...isEstimate ? { [ESTIMATE_HEADER]: 'totalTokens' } : {} })
   return { totalTokens }
 }

@@ -2,7 +2,7 @@ import type {
   ActivityLog, AdaptedAnswer, Clock, DispatchService, Otherwise, RouteCall, SlotService, handled
 } from 'svc-gateway/plugin'
 import { fillInMiddle } from '../../v1/infill/ref.js'
-import { askChat, requestObject, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { askChat, requestObject, shaped, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './answer.js'
 import { modelIn } from './body.js'
 import type { Server, Wanted } from './chat-request.js'
@@ -35,16 +35,16 @@ export function talk (
   const asked = requestObject(call.body)
   const model = modelIn(asked)
   const keepMs = keepAliveMs(asked.keep_alive)
-  const server = serverOf(services, model)
-  const slot = server.slot?.name ?? null
-  const { body, to, isEmpty, stream, warnings } = request(asked, server)
+  const name = nameHere(dispatch, model, ['chat'])
+  const made = shaped(dispatch, name, at => request(asked, serverOf(slots, name, at)))
+  const { request: { to, isEmpty, stream, warnings }, body, slot } = made
   const isCold = slot !== null && !up.has(slots.status(slot).state)
   const answered: Answered = { model, form, clock, startedAt, isCold }
   const dialect = stream ? linesDialect : ollamaDialect
   return dispatch.compose(call, { surface: to, model, stream, dialect }, async signal => {
     if (isEmpty) {
       const reason = keepMs === 0 ? 'unload' : 'load'
-      await bring(services, call, slot ?? await known(dispatch, server.model, signal), reason, signal)
+      await bring(services, call, slot ?? await known(dispatch, name, signal), reason, signal)
       if (reason === 'load') keep(slots, slot, keepMs)
       return told(emptyAnswer(answered, reason), stream, warnings)
     }
@@ -70,13 +70,11 @@ function told (answer: object, stream: boolean, warnings: readonly string[]): Ad
   return { status: 200, headers, body: Buffer.from(`${JSON.stringify(answer)}${stream ? '\n' : ''}`) }
 }
 
-/** Who would serve a chat with a model that a client names. */
-export function serverOf ({ dispatch, slots }: Pick<TalkServices, 'dispatch' | 'slots'>, name: string): Server {
-  const model = nameHere(dispatch, name, ['chat'])
-  const target = dispatch.target(model, 'chat')
-  if (target === null || target.slot === null) return { model, slot: null, context: null, inserts: true }
-  const inserts = slots.provider(target.slot)?.surfaces.infill !== undefined
-  return { model, slot: slots.config(target.slot), context: contextOf(slots, target.slot), inserts }
+/** @param slot null for an upstream, and for what nothing serves */
+function serverOf (slots: SlotService, model: string, slot: string | null): Server {
+  if (slot === null) return { model, slot: null, context: null, inserts: true }
+  const inserts = slots.provider(slot)?.surfaces.infill !== undefined
+  return { model, slot: slots.config(slot), context: contextOf(slots, slot), inserts }
 }
 
 /** Tokens; null for a slot that cannot be launched as it is, or has no such bound. */

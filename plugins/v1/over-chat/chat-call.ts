@@ -22,7 +22,8 @@ export interface AnswerWriter extends ChatListener {
 /** A request in the words of chat completions, and the way back. */
 export interface ChatCall {
   readonly request: Pick<OtherwiseRequest, 'requestId' | 'headers'>
-  readonly body: object
+  /** The JSON of one where it is made already. */
+  readonly body: object | Buffer
   /** Whether the client waits for a stream. */
   readonly stream: boolean
   readonly writer: AnswerWriter
@@ -46,7 +47,7 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   const asked = origin['x-svc-priority']
   const answer = await dispatch.call({
     ...call.completion === undefined ? { surface: 'chat', path: '/chat/completions' } : { surface: call.completion, path: '/completions' },
-    body: Buffer.from(JSON.stringify(body)),
+    body: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     requestId,
     origin,
     signal,
