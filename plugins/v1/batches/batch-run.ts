@@ -149,18 +149,16 @@ export class BatchRun {
       return ended({ error: { code: 'results_too_large', message: `the results of this batch are larger than ${MOST_RESULT_BYTES} bytes` } })
     }
     const { model } = row.body
-    let release = (): void => {}
+    const { clock, turns, baseUrl } = this.#deps
+    const take = typeof model === 'string' ? (body: Buffer) => turns.take(model, surfaces[endpoint], body, signal) : undefined
     try {
-      if (typeof model === 'string') release = await this.#deps.turns.take(model, surfaces[endpoint], signal)
-      const { status, requestId: told, body } = await askRow(this.#deps.clock, {
-        baseUrl: this.#deps.baseUrl(), path: endpoint, body: row.body, requestId, agent
-      }, signal)
+      const { status, requestId: told, body } = await askRow(clock, {
+        baseUrl: baseUrl(), path: endpoint, body: row.body, requestId, agent
+      }, signal, take)
       return ended({ response: { status_code: status, request_id: told, body } })
     } catch (error) {
       if (signal.aborted) return null
       return ended({ error: { code: 'request_failed', message: shownMessage(messageOf(error)) } })
-    } finally {
-      release()
     }
   }
 

@@ -17,6 +17,10 @@ export interface RowAnswer {
 }
 
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+/** Waits until a request may be sent; what it resolves with says that it is over. */
+export type TakeTurn = (body: Buffer) => Promise<() => void>
+const AT_ONCE: TakeTurn = () => Promise.resolve(() => {})
+
 /** A slot that cannot be had now may be had in a quarter of an hour; a failure that comes five times stays. */
 const TRIES_BUSY = 20
 const TRIES_FAILED = 5
@@ -26,23 +30,27 @@ const LONGEST_PAUSE_MS = 60_000
 /**
  * One request of a batch, asked at the gateway's own door, so that it is answered as any client's is: translated, priced,
  * counted, cancelled. What passes by itself is tried again, a few times; a gateway that takes no connections is stopping, which
- * is no failure of the row. Rejects when no answer came, or with the signal's reason.
+ * is no failure of the row. Each try waits for a turn of its own. Rejects when no answer came, or with the signal's reason.
  */
-export async function askRow (clock: Clock, row: RowRequest, signal: AbortSignal): Promise<RowAnswer> {
+export async function askRow (clock: Clock, row: RowRequest, signal: AbortSignal, take = AT_ONCE): Promise<RowAnswer> {
+  const body = Buffer.from(JSON.stringify(row.body))
   for (let attempt = 1; ; attempt++) {
     signal.throwIfAborted()
     let failure: unknown = null
     let answer: Answer | null = null
+    const release = await take(body)
     try {
-      answer = await post(row, signal)
+      answer = await post(row, body, signal)
     } catch (error) {
       signal.throwIfAborted()
       failure = error
-      if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
-        attempt = 0
-        await pause(clock, FIRST_PAUSE_MS, signal)
-        continue
-      }
+    } finally {
+      release()
+    }
+    if ((failure as NodeJS.ErrnoException | null)?.code === 'ECONNREFUSED') {
+      attempt = 0
+      await pause(clock, FIRST_PAUSE_MS, signal)
+      continue
     }
     const again = answer === null || mayPass(answer.head)
     const busy = answer?.head.statusCode === 503 || answer?.head.statusCode === 429
@@ -63,11 +71,10 @@ function mayPass ({ statusCode, headers }: IncomingMessage): boolean {
 
 interface Answer { readonly head: IncomingMessage, readonly text: string }
 
-function post ({ baseUrl, path, body, requestId, agent }: RowRequest, signal: AbortSignal): Promise<Answer> {
-  const bytes = Buffer.from(JSON.stringify(body))
+function post ({ baseUrl, path, requestId, agent }: RowRequest, body: Buffer, signal: AbortSignal): Promise<Answer> {
   const headers = {
     'content-type': 'application/json',
-    'content-length': bytes.length,
+    'content-length': body.length,
     'x-request-id': requestId,
     'x-svc-priority': 'low',
     ...(agent === null ? {} : { 'x-svc-agent': agent })
@@ -77,7 +84,7 @@ function post ({ baseUrl, path, body, requestId, agent }: RowRequest, signal: Ab
       whole(head).then(text => { resolve({ head, text }) }, reject)
     })
     sent.on('error', reject)
-    sent.end(bytes)
+    sent.end(body)
   })
 }
 

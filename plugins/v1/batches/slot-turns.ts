@@ -21,12 +21,15 @@ export class SlotTurns {
   /**
    * Resolves when a row for this model may be sent, with the function that says that it is over. What no slot serves may be sent
    * at once: an upstream judges, or the request is refused. Rejects with the signal's reason.
-   * @param surfaces those that the row may be asked on, the first that a slot serves counts
+   * @param surfaces those that the row may be asked on, its own first; the first that a slot serves counts
+   * @param body the row's request, which decides between several slots
    */
-  async take (model: string, surfaces: readonly SurfaceName[], signal: AbortSignal): Promise<() => void> {
+  async take (model: string, surfaces: readonly SurfaceName[], body: Buffer, signal: AbortSignal): Promise<() => void> {
+    const request = { body, surface: surfaces[0]! }
     for (;;) {
       signal.throwIfAborted()
-      const slot = surfaces.map(surface => this.#deps.dispatch.target(model, surface)?.slot).find(found => typeof found === 'string')
+      const slot = surfaces.map(surface => this.#deps.dispatch.target(model, surface, request)?.slot)
+        .find(found => typeof found === 'string')
       if (typeof slot !== 'string') return () => {}
       if (this.#isIdle(slot)) return this.#enter(slot)
       await pause(this.#deps.clock, LOOK_MS, signal)

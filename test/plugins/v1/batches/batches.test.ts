@@ -124,6 +124,40 @@ t.test('rows wait until nobody else is with the slot, and a client that comes go
   t.ok(runtime.engine('agent').requests.length === 4)
 })
 
+t.test('a row that is to be asked again holds no place meanwhile: none goes out beside a client', async t => {
+  const gates = new Map(['second', 'a person'].map(name => {
+    let open = (): void => {}
+    const opened = new Promise<void>(resolve => { open = resolve })
+    return [name, { open, opened }]
+  }))
+  const seen: string[] = []
+  const { client, chat, slots } = await batchGateway(t, {
+    onStart: ({ engine }) => engine.answer(({ body }) => {
+      const { messages: [{ content }] } = JSON.parse(body.toString()) as { messages: [{ content: string }] }
+      seen.push(content)
+      if (content === 'first' && seen.filter(one => one === 'first').length === 1) {
+        return { status: 503, headers: JSON_TYPE, chunks: ['{"error":{"message":"busy"}}'] }
+      }
+      const gate = gates.get(content)
+      return { headers: JSON_TYPE, chunks: [chatAnswer(content)], ...gate === undefined ? {} : { after: gate.opened } }
+    })
+  })
+  await slots.ensureReady('agent', new AbortController().signal)
+  const { id } = await startBatch(client, linesOf(CHAT, ask('first'), ask('second'), ask('third')))
+  await until(() => seen.length >= 2 && slots.status('agent').inFlight === 1, 'the first row waits to be asked again')
+  const person = chat({ messages: [{ role: 'user', content: 'a person' }] })
+  await until(() => seen.includes('a person'), 'a client comes')
+  gates.get('second')!.open()
+  await batchUntil(client, id, ({ request_counts: counts }) => counts!.completed > 0)
+  for (let i = 0; i < 20; i++) await client.batches.retrieve(id)
+  seen.push('the answer')
+  gates.get('a person')!.open()
+  t.equal((await person).status, 200)
+  t.match(await batchUntil(client, id, isOver), { status: 'completed', request_counts: { completed: 3, failed: 0 } })
+  t.equal(seen[seen.indexOf('a person') + 1], 'the answer', 'no row beside it')
+  t.strictSame(seen.toSorted(), ['a person', 'first', 'first', 'second', 'the answer', 'third'])
+})
+
 t.test('a cancelled batch keeps what was answered, and its engine works no further', async t => {
   const { client, runtime } = await batchGateway(t, {
     onStart: ({ engine }) => engine.answer(({ body }) => body.includes('hang') ? { headAfterMs: Infinity } : { headers: JSON_TYPE, chunks: [chatAnswer('x')] })
@@ -175,7 +209,7 @@ t.test('a batch that waits for its turn past its time expires, and asks nothing'
     },
     files: { get: () => file, path: () => join(folder, 'requests'), take: () => Promise.resolve(file) },
     // the slot is never idle
-    turns: { take: (_: string, __: unknown, signal: AbortSignal) => pause(clock, 2 ** 30, signal) } as never
+    turns: { take: (_: string, __: unknown, ___: Buffer, signal: AbortSignal) => pause(clock, 2 ** 30, signal) } as never
   })
   t.teardown(() => batches.stop())
   await batches.load()
