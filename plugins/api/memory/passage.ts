@@ -1,10 +1,11 @@
-import { Transform, type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { handled, messageOf, svcError, type ActivityLog, type ConfigService, type NewActivity, type RouteCall } from 'svc-gateway/plugin'
+import { handled, messageOf, type ActivityLog, type ConfigService, type NewActivity, type RouteCall } from 'svc-gateway/plugin'
 import {
   checkBankOf, deletionSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService
 } from '../../services/memory/ref.js'
 import { banksOf, checkAccess, seenBanks, targetOf, type EngineTarget } from './access.js'
+import { bodyOf, hasBody } from './body.js'
 import { destructionOf } from './destruction.js'
 
 export const PASSAGE = '/api/memory/hindsight'
@@ -106,54 +107,4 @@ function headersFor ({ headers }: EngineAnswer, host: string | undefined): Reado
   const target = new URL(location, 'http://engine')
   const isHere = location.startsWith('/') || target.host === host
   return isHere ? { ...others, location: `${PASSAGE}${target.pathname}${target.search}` } : others
-}
-
-function hasBody (headers: EngineRequest['headers']): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}
-
-/** A body of so few bytes is there nearly as soon as its head. */
-const SMALL_BYTES = 64 * 1024
-
-/** A small body as a whole, which costs a tenth of a stream. Rejects when it breaks off, or with `request.too_large`. */
-async function bodyOf (
-  body: Readable, headers: EngineRequest['headers'], limit: number, signal: AbortSignal
-): Promise<Buffer | Readable> {
-  const announced = Number(headers['content-length'] ?? NaN)
-  if (!(announced <= Math.min(SMALL_BYTES, limit))) return bounded(body, announced || 0, limit)
-  try {
-    return await whole(body)
-  } catch (error) {
-    signal.throwIfAborted()
-    throw error
-  }
-}
-
-function whole (body: Readable): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    body.on('data', (chunk: Buffer) => { chunks.push(chunk) })
-      .on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-      .on('error', reject)
-      .on('close', () => reject(new Error('the body broke off')))
-  })
-}
-
-/** Ends with an error where more comes than may. Throws `request.too_large` for what says so itself. */
-function bounded (body: Readable, announced: number, limit: number): Readable {
-  if (announced > limit) throw tooLarge(limit)
-  let size = 0
-  const counter = new Transform({
-    transform (chunk: Buffer, _encoding, done) {
-      size += chunk.length
-      if (size > limit) done(tooLarge(limit))
-      else done(null, chunk)
-    }
-  })
-  body.on('error', error => counter.destroy(error)).on('close', () => { if (!body.readableEnded) counter.destroy() })
-  return body.pipe(counter)
-}
-
-function tooLarge (limit: number): Error {
-  return svcError('request.too_large', `the body is larger than ${limit} bytes; [server] upload_limit_bytes is the limit`)
 }

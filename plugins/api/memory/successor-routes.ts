@@ -1,5 +1,5 @@
 import { pipeline } from 'node:stream/promises'
-import { defineRoute, handled, pause, svcError, type AnyRoute, type Clock, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, handled, pause, svcError, type AnyRoute, type Clock, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
@@ -7,10 +7,12 @@ import {
 } from '../../services/memory/ref.js'
 import { enteredBank } from './access.js'
 import { bankParam, BANKS, engineAnswerSchema, reply, tag } from './bank-routes.js'
+import { bounded } from './body.js'
 import { dialect } from './dialect.js'
 
 export interface SuccessorDeps {
   readonly clock: Clock
+  readonly config: ConfigService
   readonly memory: MemoryService
 }
 
@@ -32,7 +34,7 @@ const profileSchema = z.strictObject({
 type Config = Readonly<Record<string, unknown>>
 
 /** Routes that engines answer 410, made of what took their place. */
-export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
+export function successorRoutes ({ clock, config, memory }: SuccessorDeps): AnyRoute[] {
   const profileOf = async (bank: string, signal: AbortSignal, updates?: object): Promise<z.output<typeof profileSchema>> => {
     const question = updates === undefined ? { method: 'GET' } : { method: 'PATCH', body: { updates } }
     const answer = await engineValue(memory.engine(), { ...question, path: bankPath(bank, 'config'), signal }) as Config
@@ -137,8 +139,10 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
         const path = bankPath(bank, 'document-transfer')
         const query = (raw.url ?? '').split('?')[1] ?? ''
         const { 'content-type': type, 'content-length': length } = headers
+        const limit = config.snapshot.svc.server.upload_limit_bytes
+        const body = bounded(call.body as Readable, Number(length ?? 0), limit)
         const answer = await readReply(await memory.engine().request({
-          method: 'POST', path, query, headers: { 'content-type': type, 'content-length': length }, body: call.body as Readable, signal: call.signal
+          method: 'POST', path, query, headers: { 'content-type': type, 'content-length': length }, body, signal: call.signal
         }))
         if (answer.status > 299) throw engineFailure(answer, path)
         return reply(call as unknown as RouteCall, answer)

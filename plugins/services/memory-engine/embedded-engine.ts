@@ -13,6 +13,8 @@ export interface EmbeddedOptions {
   /** Does what the thread cannot. Rejects where there is no answer; must honour the signal. */
   readonly run: (errand: Errand, signal: AbortSignal) => Promise<ErrandAnswer>
   readonly log: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void
+  /** What the bodies of all requests may take together while they come and until they are answered; 256 MB by default. */
+  readonly bodiesBytes?: number
 }
 
 /** Headers that mean something to the engine. */
@@ -24,7 +26,13 @@ const STATUS_TIMEOUT_MS = 3000
 /** A thread that starts on a busy machine, and a database that is brought to a newer form first. */
 const OPENING_TIMEOUT_MS = 15_000
 
+/** No request of the wire takes more: what comes beyond it is not read, and the thread refuses what it has. */
+const MOST_BODY_BYTES = 100 * 1024 * 1024
+const MOST_BODIES_BYTES = 256 * 1024 * 1024
+
 interface Pending {
+  /** Of its body, that came in pieces. */
+  bytes: number
   readonly signal: AbortSignal
   readonly resolve: (answer: EngineAnswer) => void
   readonly reject: (error: Error) => void
@@ -34,6 +42,8 @@ interface Pending {
 interface Thread {
   readonly worker: Worker
   readonly pending: Map<number, Pending>
+  /** Of the bodies of those that are pending. */
+  bytes: number
   /** Bodies of answers that come piece by piece. */
   readonly bodies: Map<number, Readable>
   readonly errands: Map<number, AbortController>
@@ -76,11 +86,12 @@ export class EmbeddedEngine implements MemoryEngine {
         takeBack?.()
       }
       thread.pending.set(id, {
+        bytes: 0,
         signal,
         resolve: answer => { over(); resolve(answer) },
         reject: error => { over(); reject(error) }
       })
-      hand(thread, id, request).catch(giveUp)
+      hand(thread, id, request, this.#options.bodiesBytes ?? MOST_BODIES_BYTES).catch(giveUp)
       takeBack = thread.ahead.begin(request)
       // it may have been left meanwhile
       if (!thread.pending.has(id)) takeBack?.()
@@ -153,7 +164,7 @@ export class EmbeddedEngine implements MemoryEngine {
     gate.promise.catch(() => {})
     const ended = deferred<void>()
     const thread: Thread = {
-      worker, pending: new Map(), bodies: new Map(), errands: new Map(), ahead: new EmbedAhead(this.#options.run),
+      worker, pending: new Map(), bytes: 0, bodies: new Map(), errands: new Map(), ahead: new EmbedAhead(this.#options.run),
       opened: gate.promise, ended: ended.promise
     }
     const over = (error: Error): void => {
@@ -223,6 +234,7 @@ export class EmbeddedEngine implements MemoryEngine {
 function settled (thread: Thread, id: number): Pending | undefined {
   const pending = thread.pending.get(id)
   thread.pending.delete(id)
+  thread.bytes -= pending?.bytes ?? 0
   letGo(thread)
   return pending
 }
@@ -255,8 +267,10 @@ function send (thread: Thread, message: ToEngine, transfer: readonly ArrayBuffer
   thread.worker.postMessage(message, transfer)
 }
 
-/** Gives a request to the thread, its body piece by piece as it comes. */
-async function hand (thread: Thread, id: number, { method, path, query, headers, body }: EngineRequest): Promise<void> {
+/** Gives a request to the thread, its body piece by piece as it comes, and no more of it than any request may have. */
+async function hand (
+  thread: Thread, id: number, { method, path, query, headers, body }: EngineRequest, bodiesBytes: number
+): Promise<void> {
   const read: Record<string, string> = {}
   for (const name of readHeaders) if (typeof headers[name] === 'string') read[name] = headers[name]
   const whole = (bytes: Uint8Array<ArrayBuffer> | null): void =>
@@ -265,10 +279,24 @@ async function hand (thread: Thread, id: number, { method, path, query, headers,
   if (body === null) return whole(null)
   if (Buffer.isBuffer(body) && body.length <= PIECE_BYTES) return whole(new Uint8Array(body))
   for await (const piece of piecesOf(body)) {
-    if (!thread.pending.has(id)) return
+    const pending = thread.pending.get(id)
+    if (pending === undefined) return
+    pending.bytes += piece.length
+    thread.bytes += piece.length
+    if (thread.bytes > bodiesBytes) {
+      send(thread, { kind: 'abort', id })
+      return settled(thread, id)?.resolve(fullOf(bodiesBytes))
+    }
+    const isTooLarge = pending.bytes > MOST_BODY_BYTES
     send(thread, { kind: 'piece', id, bytes: piece }, [piece.buffer])
+    if (isTooLarge) break
   }
   if (thread.pending.has(id)) whole(null)
+}
+
+function fullOf (bytes: number): EngineAnswer {
+  const detail = `The bodies of all requests together take up ${Math.round(bytes / 1024 / 1024)} MB already; ask again when some are answered`
+  return { status: 503, headers: { 'content-type': 'application/json', 'retry-after': '1' }, body: Buffer.from(JSON.stringify({ detail })) }
 }
 
 /** To copy more at once would hold up all other requests of the gateway. */

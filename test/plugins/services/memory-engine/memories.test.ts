@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { Readable } from 'node:stream'
 import t from 'tap'
 import { chunkText } from '../../../../plugins/services/memory-engine/retain/chunk-text.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
@@ -293,4 +294,42 @@ t.test('a graph shows the newest memories with what ties them', async t => {
   t.match(rows[1], { document_id: 'd', chunk_id: 'b_d_1', fact_type: 'world', tags: ['x'], proof_count: 1 })
   t.match((await call('GET', 'b/graph?limit=1')).body, { nodes: { length: 1 }, edges: { length: 0 }, total_units: 3 })
   t.equal((await call('GET', 'b/graph?tags=x&document_id=d&chunk_id=b_d_0')).body.total_units, 1)
+})
+
+t.test('a body that does not end is refused by what came first, and bodies of all requests together have a bound', async t => {
+  const { engine, call } = openEngine(t, { bodiesBytes: 120 * 1024 * 1024 })
+  const chunk = Buffer.alloc(1024 * 1024, ' ')
+  /** A body of so many MB that then ends, or waits for ever. */
+  const body = (most: number, waits = false): { readonly sent: () => number, readonly stream: Readable } => {
+    let sent = 0
+    const stream = new Readable({
+      highWaterMark: 1,
+      read () {
+        if (sent++ < most) this.push(chunk)
+        else if (!waits) this.push(null)
+      }
+    })
+    return { sent: () => sent, stream }
+  }
+  const ask = async (stream: Readable, signal = new AbortController().signal, path = 'b/memories'): Promise<{ readonly status: number, readonly headers: object, readonly body: string }> => {
+    const answer = await engine.request({
+      method: 'POST', path: `/v1/default/banks/${path}`, query: '', headers: { 'content-type': 'application/json' }, body: stream, signal
+    })
+    return { ...answer, body: (answer.body as Buffer).toString() }
+  }
+  const endless = body(Infinity)
+  t.match(await ask(endless.stream), { status: 413, body: /larger than 32 MB/ })
+  t.ok(endless.sent() <= 103 && endless.stream.destroyed, `${endless.sent()} MB were read`)
+  t.match(await ask(body(Infinity).stream, undefined, 'b/document-transfer'), { status: 400, body: /larger than 100 MB/ })
+
+  const leaves = new AbortController()
+  const stalled = body(90, true)
+  const first = ask(stalled.stream, leaves.signal)
+  while (stalled.sent() < 90) await new Promise(resolve => { setImmediate(resolve) })
+  const second = await ask(body(60).stream)
+  t.match(second, { status: 503, headers: { 'retry-after': '1' }, body: /together take up 120 MB already/ })
+  t.equal((await call('GET', '/version')).status, 200, 'what has no body goes on')
+  leaves.abort(new Error('left'))
+  await t.rejects(first, { message: 'left' })
+  t.match(await ask(body(60).stream), { status: 413 }, 'there is room again')
 })

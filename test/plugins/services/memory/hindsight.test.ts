@@ -107,15 +107,17 @@ t.test('an upload beyond the limit of the gateway is refused, and the engine has
   t.match({ status, json }, { status: 413, json: { error: { code: 'request.too_large' }, detail: /upload_limit_bytes/ } })
   t.notOk(fake.banks.has('b'))
 
-  // one that does not say how much comes
-  const upload = request(`${host.baseUrl}${PASSAGE}/v1/default/banks/b/files/retain`, { method: 'POST', headers: { 'content-type': 'multipart/form-data; boundary=x' } })
-  upload.write('x'.repeat(2000))
-  upload.end()
-  const [response] = await once(upload, 'response') as [IncomingMessage]
-  const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk as Buffer)
-  t.match({ status: response.statusCode, json: JSON.parse(Buffer.concat(chunks).toString()) as unknown },
-    { status: 413, json: { error: { code: 'request.too_large' }, detail: /upload_limit_bytes/ } })
+  for (const path of [`${PASSAGE}/v1/default/banks/b/files/retain`, '/api/memory/banks/b/document-transfer']) {
+    // one that does not say how much comes
+    const upload = request(`${host.baseUrl}${path}`, { method: 'POST', headers: { 'content-type': 'multipart/form-data; boundary=x' } })
+    upload.write('x'.repeat(2000))
+    upload.end()
+    const [response] = await once(upload, 'response') as [IncomingMessage]
+    const chunks: Buffer[] = []
+    for await (const chunk of response) chunks.push(chunk as Buffer)
+    t.match({ status: response.statusCode, json: JSON.parse(Buffer.concat(chunks).toString()) as unknown },
+      { status: 413, json: { error: { code: 'request.too_large' }, detail: /upload_limit_bytes/ } }, path)
+  }
   t.match((await host.call('GET', '/api/status')).json, { memory_degraded: false })
 })
 
