@@ -13,6 +13,8 @@ export class BankVectors {
   #codes: Uint32Array
   #memories = new Uint32Array(FIRST_ROWS)
   #count = 0
+  /** Of the numbers of memories: what is new is beyond it. */
+  #largest = -1
   /** Null in a large bank. A memory that has none here has zeros. */
   #vectors: Vector | null
   /** 1 for those that the database had after so many changes. */
@@ -41,11 +43,12 @@ export class BankVectors {
     if (this.#count === this.#memories.length) this.#grow()
     this.#codes.set(code, this.#count * this.#words)
     this.#memories[this.#count++] = memory
+    this.#largest = Math.max(this.#largest, memory)
   }
 
   /** A vector was stored: of a new memory, or another one of a memory that was edited. */
   put (memory: number, vector: Vector): void {
-    let at = this.#vectors === null ? -1 : this.#memories.subarray(0, this.#count).indexOf(memory)
+    let at = memory > this.#largest ? -1 : this.#memories.subarray(0, this.#count).indexOf(memory)
     if (at < 0) {
       this.append(memory, codeOf(vector))
       at = this.#count - 1

@@ -5,6 +5,8 @@ import { knownModel, modelNumber, putVector } from './vector-table.js'
 
 const BATCH = 32
 const MOST_TRIES = 5
+/** A model that takes none of so many texts is not asked for the next ones at once. */
+const ALL_REFUSED = 8
 const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 60_000
 
@@ -20,6 +22,8 @@ class Embedder {
   readonly #core: Core
   #isRunning = false
   #failures = 0
+  /** Of the model that memories are refused by; null until there was one. */
+  #identity: string | null = null
   #timer: NodeJS.Timeout | null = null
 
   constructor (core: Core) {
@@ -45,17 +49,25 @@ class Embedder {
     while (!closing.aborted) {
       const identity = embedIdentity(this.#core)
       if (identity === null) return
-      const pending = this.#next(knownModel(this.#core.store, identity))
-      if (pending.length === 0) return
       try {
-        await this.#embed(identity, pending)
-        this.#failures = 0
+        if (identity !== this.#identity) this.#forgetRefusals(identity)
+        const pending = this.#next(knownModel(this.#core.store, identity))
+        if (pending.length === 0) return
+        if (await this.#embed(identity, pending)) this.#failures = 0
+        else if (pending.length >= ALL_REFUSED) throw new Error('the model refuses all of them')
       } catch (error) {
         if (closing.aborted) return
         this.#core.log('info', 'memories wait for their vectors', { error: (error as Error).message, failures: this.#failures + 1 })
         return this.#pause()
       }
     }
+  }
+
+  /** Another model may take what the one before did not, and so may one that was seen to after a restart. */
+  #forgetRefusals (identity: string): void {
+    this.#core.store.run(`UPDATE memories SET embed_tries = 0
+      WHERE embed_tries > 0 AND (vector_model IS NULL OR vector_model IN (SELECT seq FROM embed_models))`)
+    this.#identity = identity
   }
 
   #next (model: number): readonly Pending[] {
@@ -69,13 +81,14 @@ class Embedder {
     return older.length > 0 ? older : select(`vector_model > ? AND embed_tries < ${MOST_TRIES}`)
   }
 
-  async #embed (identity: string, pending: readonly Pending[]): Promise<void> {
+  /** Whether the model took any of them. */
+  async #embed (identity: string, pending: readonly Pending[]): Promise<boolean> {
     const { store, closing } = this.#core
     try {
       // a text that was refused is tried again by its beginning: models have bounds
       const texts = pending.map(({ text, embed_tries: tries }) => text.slice(0, Math.ceil(text.length / 2 ** tries)))
       const vectors = await embed(this.#core, texts, true, closing)
-      if (embedIdentity(this.#core) !== identity) return
+      if (embedIdentity(this.#core) !== identity) return true
       const model = modelNumber(store, identity, vectors[0]!.length)
       const index = vectorIndexOf(this.#core)
       store.transaction(() => {
@@ -86,11 +99,18 @@ class Embedder {
           index.added(bank, model, seq, vectors[i]!)
         }
       })
+      return true
     } catch (error) {
       if (!(error instanceof ModelError) || !error.permanent) throw error
+      if (embedIdentity(this.#core) !== identity) return true
       const [one, ...others] = pending
-      if (others.length === 0) return void store.run('UPDATE memories SET embed_tries = embed_tries + 1 WHERE seq = ?', [one!.seq])
-      for (const each of pending) await this.#embed(identity, [each])
+      if (others.length === 0) {
+        store.run('UPDATE memories SET embed_tries = embed_tries + 1 WHERE seq = ?', [one!.seq])
+        return false
+      }
+      let isTaken = false
+      for (const each of pending) if (await this.#embed(identity, [each])) isTaken = true
+      return isTaken
     }
   }
 

@@ -132,7 +132,8 @@ function modelsOf (t: Test) {
       results: documents.map((_, index) => ({ index, relevance_score: index }))
     }),
     embedded: [] as string[],
-    hangs: false
+    hangs: false,
+    log: (_message: string): void => {}
   }
   const run = async (errand: Errand, signal: AbortSignal): Promise<ErrandAnswer> => {
     if (errand.to === 'web') throw new Error('none here')
@@ -145,7 +146,7 @@ function modelsOf (t: Test) {
     if (typeof answer === 'number') return { status: answer, body: Buffer.from('{"error":"no"}') }
     return { status: 200, body: Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)) }
   }
-  const wire = openEngine(t, { abilities: () => state.abilities, run })
+  const wire = openEngine(t, { abilities: () => state.abilities, run, log: (_, message) => state.log(message) })
   const settled = async (bank: string): Promise<void> => {
     for (let left = 500; left > 0; left--) {
       const { body } = await wire.call('GET', `${bank}/embeddings`)
@@ -200,6 +201,16 @@ t.test('a bank that outgrows the memory for its vectors finds what it found befo
   for (const [query, found] of [['puppy', 'A hound barks.'], ['vehicle', 'The automobile is red.'], ['tea', 'We drink coffee.']] as const) {
     t.same(await texts(call, 'b', query, wish), [found])
   }
+  await retain(call, 'b', ...['A hound of mine runs.', 'A hound of ours runs.'].map(content => ({ content, timestamp: 'unset' })))
+  await settled('b')
+  const [{ id }] = (await call('GET', 'b/memories/list?q=mine')).body.items
+  for (const text of ['A hound of my runs.', 'A hound of me runs.', 'A hound of them runs.']) {
+    await call('PATCH', `b/memories/${id}`, { text })
+    await settled('b')
+  }
+  const { results } = (await recall(call, 'b', 'puppy')).body
+  const finals = ['A hound of them runs.', 'A hound of ours runs.'].map(text => results.find((result: { text: string }) => result.text === text).scores.final)
+  t.equal(finals[0], finals[1], 'one that was edited counts once')
 })
 
 t.test('a model that embeds and is away, slow or lying holds nothing up: recall goes on with words and says so', async t => {
@@ -266,12 +277,29 @@ t.test('vectors are taken as base64 or numbers, and asked for as numbers where a
 })
 
 t.test('a text that its model refuses is embedded by its beginning, and one that is never taken is found by words', async t => {
-  const { call, state, settled } = modelsOf(t)
+  const { call, engine, state, settled } = modelsOf(t)
   state.embed = texts => texts.some(text => text.length > 20 || text.startsWith('n')) ? 400 : { data: texts.map((text, index) => ({ index, embedding: vectorOf(text) })) }
   await retain(call, 'b', 'A dog that is far too long for its model to take.', 'never', 'A car.')
   await settled('b')
   t.match((await call('GET', 'b/embeddings')).body, { done: 2, failed: 1 })
   t.same(await texts(call, 'b', 'never'), ['never'])
+
+  state.embed = texts => ({ data: texts.map((text, index) => ({ index, embedding: [...vectorOf(text), 1] })) })
+  state.abilities = { ...state.abilities, embed: { model: 'words', identity: 'words 2', why: null } }
+  engine.abilitiesChanged()
+  await settled('b')
+  t.match((await call('GET', 'b/embeddings')).body, { done: 3, failed: 0 }, 'another model is asked for what this one refused')
+})
+
+t.test('a model that refuses whatever it is asked is left alone for a while, and no memory counts as refused by it', async t => {
+  const { call, state } = modelsOf(t)
+  let [asked, isPaused] = [0, false]
+  state.embed = () => (asked++, 400)
+  state.log = message => { isPaused ||= message.startsWith('memories wait') }
+  await retain(call, 'b', ...Array.from({ length: 100 }, (_, i) => `Note ${i}.`))
+  while (!isPaused) await call('GET', '/version')
+  t.ok(asked <= 70, `${asked} requests`)
+  t.match((await call('GET', 'b/embeddings')).body, { pending: 100, failed: 0 })
 })
 
 t.test('a reranker has its say within its time, and one that is slow, away or lying leaves the order as it is', async t => {
