@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import t from 'tap'
 import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
 import { form, openWithChat, over, zipInMemory } from './models-support.js'
 import { bytesOf, openEngine, openInThread, type Wire } from './support.js'
@@ -129,7 +131,8 @@ t.test('documents and memories bring what happened to them: into a bank that is 
 })
 
 t.test('a large archive comes into a bank slice by slice: others are served meanwhile, and it is undone until it is committed', async t => {
-  const wire = openInThread(t)
+  const folder = t.testdir()
+  const wire = openInThread(t, folder)
   const { call, statements } = wire
   const items = Array.from({ length: 600 }, (_, i) => ({ content: `Note ${i} of the sea.`, document_id: `d${i}`, tags: ['t'], entities: [{ text: `E${i % 7}` }] }))
   await call('POST', 'b/memories', { items })
@@ -144,6 +147,9 @@ t.test('a large archive comes into a bank slice by slice: others are served mean
   await stage(left, 'importing')
   t.match(await call('DELETE', `c/operations/${left}`), { status: 200 })
   t.same((await call('GET', 'c/memories/list')).body, before, 'a cancelled one changes nothing')
+  const store = openStore(join(folder, 'memory', 'memory.db'))
+  t.teardown(() => store.close())
+  t.same(store.all('SELECT key FROM operation_files WHERE operation = ?', [left]), [], 'nor does it keep the archive')
   t.match((await call('POST', 'c/memories/recall', { query: 'sea' })).body.results, { length: 1 })
 
   const from = statements()

@@ -12,9 +12,10 @@ import { staged } from './0031-staged.js'
 import { pages } from './0040-pages.js'
 import { hidden } from './0041-hidden.js'
 import { lanes } from './0042-lanes.js'
+import { cancelledUploads } from './0043-cancelled-uploads.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages, hidden, lanes
+  staged, pages, hidden, lanes, cancelledUploads
 ]
