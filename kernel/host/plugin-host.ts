@@ -163,10 +163,13 @@ export class PluginHost extends PluginDirectory implements PluginService {
     // at once, so that a call to a new plugin waits for its start, which comes after the end of the one it replaces
     let go = (): void => {}
     const starting = this.#starter.start(ordered, new Promise(resolve => { go = resolve }))
-    const before = await this.#render()
-    await this.#starter.stop(leaving)
-    await this.#laying
-    go()
+    let before: FastifyInstance | null = null
+    try {
+      before = await this.#render()
+    } finally {
+      await this.#starter.stop(leaving)
+      await this.#laying.finally(go)
+    }
     await this.#closeApp(before)
     await starting
     this.#setRecords(this.records)
@@ -211,7 +214,8 @@ export class PluginHost extends PluginDirectory implements PluginService {
   async #render (): Promise<FastifyInstance | null> {
     let app = this.#deps.createApp()
     for (let fallen = await renderPlugins(app, this.records, this.#deps); fallen !== null;) {
-      void app.close().catch(() => {})
+      // what its scopes hold, ports for example, the next instance takes
+      await this.#closeApp(app)
       await this.#dropFallen(fallen)
       app = this.#deps.createApp()
       fallen = await renderPlugins(app, this.records, this.#deps)

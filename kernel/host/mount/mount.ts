@@ -6,9 +6,12 @@ import { whileDeclaring } from '../watch/plugin-scope.js'
 import type { PluginRecord } from '../record/record.js'
 import type { Services } from './services.js'
 
-/** Puts a plugin's routes and scopes on `app`, inside a named scope of its own, behind a gate. */
+/**
+ * Puts a plugin's routes and scopes on `app`, inside a named scope of its own, behind a gate.
+ * @param readying called before the first `onReady` hook of the plugin's scopes
+ */
 export async function mountPlugin (
-  app: FastifyInstance, record: PluginRecord, services: Services, deps: MountDeps
+  app: FastifyInstance, record: PluginRecord, services: Services, deps: MountDeps, readying = (): void => {}
 ): Promise<void> {
   const { stage, plugin } = record
   if (stage === null || plugin === null || (stage.routes.length === 0 && stage.scopes.length === 0)) return
@@ -22,6 +25,10 @@ export async function mountPlugin (
       }
     }
     if (stage.scopes.length === 0) return
+    scoped.addHook('onReady', done => {
+      readying()
+      done()
+    })
     scoped.addHook('onRequest', (_request, _reply, done) => {
       const verdict = gate()
       if (verdict === null) return done()

@@ -23,9 +23,10 @@ export async function renderPlugins (
   { services, mount }: { readonly services: Services, readonly mount: MountDeps }
 ): Promise<Fallen | null> {
   const taken = new Set<string>()
+  const scoped: PluginRecord[] = []
   for (const record of records.filter(isAlive)) {
     try {
-      await mountPlugin(app, record, services, mount)
+      await mountPlugin(app, record, services, mount, () => { scoped.push(record) })
     } catch (error) {
       return { record, error }
     }
@@ -39,7 +40,14 @@ export async function renderPlugins (
       mountRefusal(app, route, record)
     }
   }
-  await app.ready()
+  try {
+    await app.ready()
+  } catch (error) {
+    // scopes get ready one after the other: the last that began is the one that failed
+    const record = scoped.at(-1)
+    if (record === undefined) throw error
+    return { record, error }
+  }
   return null
 }
 

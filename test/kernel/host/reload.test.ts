@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import {
@@ -285,6 +287,65 @@ t.test('a plugin that cannot be mounted a second time falls alone, with whatever
   scopes = 0
   await it.reload('fickle')
   t.match(await it.get('/api/test/reader'), [200, { ok: 'reader' }], 'and is tried again')
+})
+
+/** Its scope holds a port from its hook `onReady` on until it is closed. */
+function portHolder (onReady = async (): Promise<void> => {}): AnyPlugin {
+  let port = 0
+  return definePlugin({
+    name: 'holder',
+    kind: 'routes',
+    apiVersion: 1,
+    register: ctx => {
+      ctx.addRoute(routeTo('holder'))
+      ctx.configureScope(app => {
+        const server = createServer()
+        app.register(async inner => {
+          inner.addHook('onReady', async () => {
+            await onReady()
+            server.listen(port, '127.0.0.1')
+            await once(server, 'listening')
+            port = (server.address() as AddressInfo).port
+          })
+        })
+        app.addHook('onClose', () => new Promise<void>(resolve => { server.close(() => resolve()) }))
+      })
+    }
+  })
+}
+
+const readyToo = definePlugin({
+  name: 'ready-too',
+  kind: 'routes',
+  apiVersion: 1,
+  register: ctx => {
+    ctx.addRoute(routeTo('ready-too'))
+    ctx.configureScope(app => { app.addHook('onReady', async () => {}) })
+  }
+})
+
+t.test('a plugin whose onReady fails at a reload falls alone, and what is new starts', async t => {
+  let stopped = 0
+  const leaving = plugin('leaving', { stop: () => { stopped++ } })
+  const it = await rig(t, [portHolder(), readyToo, leaving])
+  t.match(await it.get('/api/test/holder'), [200, {}])
+  it.plugins.splice(3, 1, plugin('another'))
+  await it.reload()
+  t.match(await it.get('/api/test/another'), [200, { ok: 'another' }])
+  t.match(await it.get('/api/test/ready-too'), [200, { ok: 'ready-too' }])
+  t.equal(stopped, 1, 'what leaves was stopped')
+  t.match(it.gateway.report().find(({ name }) => name === 'holder'), { state: 'failed', phase: 'mount', message: /EADDRINUSE/ })
+  t.match(await it.get('/api/test/holder'), down)
+  await it.reload('holder')
+  t.match(await it.get('/api/test/holder'), [200, { ok: 'holder' }], 'and is tried again once the port is free')
+})
+
+t.test('a plugin whose onReady succeeds in the dry run only falls alone at boot', async t => {
+  let times = 0
+  const it = await rig(t, [portHolder(async () => { if (++times === 2) throw new Error('only once') }), readyToo])
+  t.match(it.gateway.report().find(({ name }) => name === 'holder'), { state: 'failed', phase: 'mount', message: 'only once' })
+  t.match(await it.get('/api/test/ready-too'), [200, { ok: 'ready-too' }])
+  t.match(await it.get('/api/test/holder'), down)
 })
 
 t.test('a reload that brings nothing new mounts nothing anew', async t => {
