@@ -59,6 +59,7 @@ export class NamedDriver {
       const driver = await this.#inTime(async signal => {
         const made = await this.definition.open(signal)
         try {
+          if (made.form !== this.form) throw new Error(`it says that it takes a ${this.form} and opens as one that takes a ${made.form}`)
           // one that cannot tell what it has is of no use: its engines would be taken for gone
           await made.list({ [LABEL_INSTANCE]: instance })
           signal.throwIfAborted()
@@ -68,7 +69,6 @@ export class NamedDriver {
         }
         return made
       })
-      if (driver.form !== this.form) throw new Error(`it says that it takes a ${this.form} and opens as one that takes a ${driver.form}`)
       this.#problem = null
       this.#driver = driver
       opened(driver)

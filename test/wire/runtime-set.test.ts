@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { definePlugin, defineRuntime } from '../../kernel/contract/index.js'
 import { RuntimeSet } from '../../kernel/runtime/runtime-set.js'
 import { createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
 import { api, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
@@ -185,4 +186,31 @@ t.test('a driver that does not open keeps back its own slots, says why, and is t
   await writeFile(join(gateway.home, 'var/lib/svc/plugin-state/shed/go'), '')
   await gateway.slots.load('asked', { signal: never })
   t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: { driver: 'shed' }, problem: null }] })
+})
+
+t.test('a driver that opens with another form than it declares is closed each time', async t => {
+  let opened = 0
+  let closed = 0
+  const liar = definePlugin({
+    name: 'liar',
+    kind: 'runtime',
+    apiVersion: 1,
+    register: ctx => ctx.addRuntime(defineRuntime({
+      name: 'liar',
+      form: 'container',
+      open: async () => {
+        opened++
+        return Object.assign(new FakeEngineRuntime({ form: 'process' }), { close: async () => { closed++ } })
+      }
+    }))
+  })
+  const slot = { 'etc/svc/slots/asked.toml': 'type = "llm"\nprovider = "both"\ndevice = "cpu"\nruntime = "liar"\n' }
+  const { processes } = runtimes(t)
+  const gateway = await createTestGateway({ files: { ...files, ...slot }, runtime: processes, plugins: [liar] })
+  t.teardown(() => gateway.close())
+  for (let time = 0; time < 2; time++) {
+    await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /takes a container and opens as one that takes a process$/ })
+  }
+  t.ok(opened >= 2)
+  t.equal(closed, opened)
 })
