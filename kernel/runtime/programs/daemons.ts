@@ -32,6 +32,8 @@ interface Member {
   exitCode: number | null
   problem: string | null
   retry: Timer | null
+  /** Ends a restart under way, which may pull its image for as long as that takes; null if there is none. */
+  restarting: AbortController | null
 }
 
 const STOP_S = 20
@@ -68,6 +70,7 @@ export class Daemons implements DaemonService {
 
   run (spec: DaemonSpec, options: DaemonOptions): Promise<void> {
     const member = this.#member(spec.id)
+    member.restarting?.abort()
     return member.turns.run(async () => {
       if (this.#closing) throw svcError('gateway.stopping', 'the gateway is shutting down')
       this.#forget(member)
@@ -81,6 +84,7 @@ export class Daemons implements DaemonService {
 
   end (id: string): Promise<void> {
     const member = this.#member(id)
+    member.restarting?.abort()
     return member.turns.run(async () => {
       this.#forget(member)
       member.wanted = null
@@ -118,13 +122,16 @@ export class Daemons implements DaemonService {
   async close (stops: (form: EngineForm) => boolean): Promise<void> {
     this.#closing = true
     this.#unwatch()
-    await Promise.all([...this.#members.values()].map(member => member.turns.run(async () => {
-      this.#forget(member)
-      const { engine } = member
-      if (engine === null || !stops(engine.form)) return
-      await this.#deps.runtime.stop(engine.id, STOP_S)
-      await this.#deps.runtime.remove(engine.id)
-    })))
+    await Promise.all([...this.#members.values()].map(member => {
+      member.restarting?.abort()
+      return member.turns.run(async () => {
+        this.#forget(member)
+        const { engine } = member
+        if (engine === null || !stops(engine.form)) return
+        await this.#deps.runtime.stop(engine.id, STOP_S)
+        await this.#deps.runtime.remove(engine.id)
+      })
+    }))
   }
 
   async #bringUp (member: Member, spec: DaemonSpec, options: DaemonOptions): Promise<void> {
@@ -185,13 +192,17 @@ export class Daemons implements DaemonService {
       void member.turns.run(async () => {
         const { wanted } = member
         if (wanted === null || member.engine !== null || this.#closing) return
+        const { signal } = member.restarting = new AbortController()
         try {
-          await this.#bringUp(member, wanted, { signal: new AbortController().signal })
+          await this.#bringUp(member, wanted, { signal })
         } catch (error) {
+          if (signal.aborted) return
           member.failures++
           member.problem = messageOf(error)
           log.warn({ program: member.id }, `${member.id} cannot be started again: ${member.problem}`)
           this.#again(member)
+        } finally {
+          member.restarting = null
         }
         this.#changed(member)
       })
@@ -262,6 +273,6 @@ export class Daemons implements DaemonService {
 }
 
 function newMember (id: string): Member {
-  const nothing = { wanted: null, engine: null, last: null, exitCode: null, problem: null, retry: null }
+  const nothing = { wanted: null, engine: null, last: null, exitCode: null, problem: null, retry: null, restarting: null }
   return { id, turns: new SerialQueue(), failures: 0, ...nothing }
 }
