@@ -372,6 +372,13 @@ t.test('work goes one after the other in a SerialQueue, and nobody chains promis
   t.strictSame(product.filter(({ text }) => chained.test(text)).map(({ path }) => path), ['kernel/async/serial-queue.ts'])
 })
 
+t.test('those that wait for the next change of something wait at Changes, and nobody keeps a list of them by hand', async t => {
+  const byHand = /readonly promise: Promise<void>|of this\.#\w+\.splice\(0\)\) \w+\(\)/
+  const keepers = product.filter(({ text }) => byHand.test(text)).map(({ path }) => path)
+  t.strictSame(keepers.filter(path => !path.startsWith('kernel/async/')), ['kernel/dispatch/requests/active-requests.ts', 'plugins/v1/realtime/outbox.ts'],
+    'but for two at which none leaves before its turn')
+})
+
 t.test('a file has one noun', async t => {
   const lengths = product.map(({ path, text }) => ({ path, lines: text.split('\n').length }))
   t.strictSame(lengths.filter(({ lines }) => lines > 400).map(({ path, lines }) => `${path} has ${lines} lines`), [])

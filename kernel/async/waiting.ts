@@ -38,17 +38,48 @@ export async function pollUntil (
   return true
 }
 
-/** Rejects with the signal's reason when it aborts before `promise` settles. The work itself is not stopped by this. */
+interface Waiter {
+  readonly resolve: (value: never) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** By what they wait for. A promise keeps each reaction until it settles, so all of them have one together. */
+const waiters = new WeakMap<Promise<unknown>, Set<Waiter>>()
+
+/**
+ * Rejects with the signal's reason when it aborts before `promise` settles. The work itself is not stopped by this. Any
+ * number may wait for a promise: those that leave leave nothing behind.
+ */
 export function abortable<T> (promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    promise.catch(() => undefined) // its outcome no longer interests anyone
-    return Promise.reject(abortReason(signal))
-  }
+  const waiting = waitersOf(promise)
+  if (signal.aborted) return Promise.reject(abortReason(signal))
   return new Promise((resolve, reject) => {
-    const aborted = (): void => reject(abortReason(signal))
-    signal.addEventListener('abort', aborted, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted))
+    const left = (): void => {
+      waiting.delete(waiter)
+      reject(abortReason(signal))
+    }
+    const stay = (): void => signal.removeEventListener('abort', left)
+    const waiter: Waiter = {
+      resolve: value => { stay(); resolve(value) },
+      reject: error => { stay(); reject(error) }
+    }
+    waiting.add(waiter)
+    signal.addEventListener('abort', left, { once: true })
   })
+}
+
+function waitersOf (promise: Promise<unknown>): Set<Waiter> {
+  const known = waiters.get(promise)
+  if (known !== undefined) return known
+  const waiting = new Set<Waiter>()
+  const settled = (tell: (waiter: Waiter) => void): void => {
+    waiters.delete(promise)
+    for (const waiter of waiting) tell(waiter)
+  }
+  waiters.set(promise, waiting)
+  // a rejection that nobody waits for any more interests no one
+  promise.then(value => settled(({ resolve }) => resolve(value as never)), error => settled(({ reject }) => reject(error)))
+  return waiting
 }
 
 function abortReason (signal: AbortSignal): Error {

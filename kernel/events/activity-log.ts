@@ -3,9 +3,9 @@ import {
   messageOf, shownMessage, shownName, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery,
   type ActivityRow, type CleanText, type Clock, type Logger, type NewActivity, type Timer
 } from '../contract/index.js'
+import { Changes } from '../async/changes.js'
 import type { ActivityStore } from './activity-store.js'
 import { MOST_JSON, rowValue } from './row-value.js'
-import { Wakers } from './wakers.js'
 
 export interface ActivitySettings {
   readonly enabled: boolean
@@ -48,7 +48,8 @@ const PAGE = 200
 /** The durable audit trail. Prunes at the start and every 200 rows. */
 export function createActivityLog (options: ActivityLogOptions): OwnedActivityLog {
   const { store, clock, log, settings, clean = text => text } = options
-  const followers = new Wakers()
+  const closing = new AbortController()
+  const changes = new Changes(closing.signal)
   let waiting: Array<Omit<ActivityRow, 'id'>> = []
   let timer: Timer | null = null
   let sincePruned = 0
@@ -79,7 +80,7 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
     try {
       store.insert(rows)
       failure = null
-      followers.wake()
+      changes.wake()
     } catch (error) {
       log.error({ err: error }, `${named} not written: ${messageOf(error)}`)
       const since = failure?.since ?? new Date(clock.now()).toISOString()
@@ -107,10 +108,11 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
     },
     list: (query = {}) => settings().enabled ? store.list(query) : [],
     page: query => settings().enabled ? store.page(query) : { json: '[]', count: 0, next_before: null },
-    follow: (query, signal) => follow(store, followers, query, signal),
+    follow: (query, signal) => follow({ store, changes, closing: closing.signal }, query, signal),
     close () {
       if (waiting.length > 0) write(waiting)
-      followers.close()
+      closing.abort(new Error('the activity log is closed'))
+      changes.wake()
     },
     async audited (row, work) {
       const started = clock.monotonic()
@@ -131,14 +133,16 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
 }
 
 async function* follow (
-  store: ActivityStore, followers: Wakers, { since, before: _before, limit = 0, ...filter }: ActivityQuery, signal: AbortSignal
+  { store, changes, closing }: { readonly store: ActivityStore, readonly changes: Changes, readonly closing: AbortSignal },
+  { since, before: _before, limit = 0, ...filter }: ActivityQuery, signal: AbortSignal
 ): AsyncGenerator<ActivityRow> {
   let last = since ?? store.behind(filter, limit)
-  while (!signal.aborted && !followers.closed) {
-    if (store.lastId() <= last) await followers.wait(signal)
+  while (!signal.aborted && !closing.aborted) {
+    // either signal ends the loop
+    if (store.lastId() <= last) await changes.next(signal).catch(() => {})
     // others have their turn between two readings
     else await turn()
-    if (signal.aborted || followers.closed) return
+    if (signal.aborted || closing.aborted) return
     const { rows, upTo } = store.after(last, filter, PAGE)
     for (const row of rows) {
       if (signal.aborted) return

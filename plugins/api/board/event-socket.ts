@@ -1,4 +1,4 @@
-import { defineWebSocket, type AnyRoute, type ServedSocket } from 'svc-gateway/plugin'
+import { Changes, defineWebSocket, type AnyRoute, type ServedSocket } from 'svc-gateway/plugin'
 import type { Board } from '../../services/board/ref.js'
 import type { BoardApi } from './board-call.js'
 import { eventsQuerySchema } from './schemas.js'
@@ -23,14 +23,13 @@ export function eventSocket ({ board: service }: BoardApi): AnyRoute {
 
 async function follow (board: Board, slug: string, since: number | undefined, socket: ServedSocket): Promise<void> {
   const { signal } = socket
-  let wake = (): void => {}
+  const changes = new Changes()
   // before the first look, so that nothing falls between the two
   let isNew = true
   const unfollow = board.follow(() => {
     isNew = true
-    wake()
+    changes.wake()
   })
-  signal.addEventListener('abort', () => wake())
   let cursor = since ?? board.cursor
   try {
     for (let isFirst = true; !signal.aborted; isFirst = false) {
@@ -44,7 +43,8 @@ async function follow (board: Board, slug: string, since: number | undefined, so
         await socket.send(JSON.stringify({ events: isGap ? [] : events, cursor, ...(isGap ? { gap: true } : {}) }))
       }
       if (events.length === PER_FRAME) continue
-      if (!isNew && !signal.aborted) await new Promise<void>(resolve => { wake = resolve })
+      // a socket that closes ends the loop
+      if (!isNew) await changes.next(signal).catch(() => {})
     }
   } finally {
     unfollow()

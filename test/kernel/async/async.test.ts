@@ -1,8 +1,13 @@
+import { getEventListeners } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { svcError } from '../../../kernel/contract/index.js'
 import { withBudget } from '../../../kernel/async/budget.js'
+import { Changes } from '../../../kernel/async/changes.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
 import { SnapshotFeed } from '../../../kernel/async/snapshot-feed.js'
+import { abortable } from '../../../kernel/async/waiting.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 
 const never = new AbortController().signal
@@ -83,4 +88,76 @@ t.test('a serial queue runs one piece of work after the other, also behind a fai
   await t.rejects(Promise.all([work('d', true), queue.idle().then(() => { log.push('idle') })]), { message: 'd' })
   await queue.idle()
   t.equal(log.at(-1), 'idle', 'it is done with what failed, too')
+})
+
+/** How often somebody asked to be told of it, which a promise remembers until it settles. */
+function countedReactions<T> (promise: Promise<T>): () => number {
+  let count = 0
+  promise.then = ((...tell: Parameters<typeof promise.then>) => {
+    count++
+    return Promise.prototype.then.apply(promise, tell as never)
+  }) as typeof promise.then
+  return () => count
+}
+
+t.test('those that wait for a promise and leave leave nothing behind', async t => {
+  const never = new Promise<void>(() => {})
+  const reactions = countedReactions(never)
+  const stays = new AbortController()
+  for (let i = 0; i < 100; i++) {
+    const leaves = new AbortController()
+    const waits = [abortable(never, leaves.signal), abortable(never, AbortSignal.any([leaves.signal, stays.signal]))]
+    leaves.abort(new Error('it left'))
+    for (const wait of waits) await t.rejects(wait, { message: 'it left' })
+    await t.rejects(abortable(never, leaves.signal), { message: 'it left' }, 'nor does one that comes too late')
+  }
+  t.equal(reactions(), 1)
+})
+
+t.test('all that wait for a promise have its outcome, and no listener is left on their signals', async t => {
+  const { signal } = new AbortController()
+  let settleIt = (_: { readonly ok: number } | Error): void => {}
+  const outcome = (): Promise<number> => new Promise((resolve, reject) => {
+    settleIt = it => { if (it instanceof Error) reject(it); else resolve(it.ok) }
+  })
+  const good = outcome()
+  const [one, two] = [abortable(good, signal), abortable(good, signal)]
+  settleIt({ ok: 7 })
+  t.strictSame(await Promise.all([one, two, abortable(good, signal)]), [7, 7, 7])
+  const bad = outcome()
+  const three = abortable(bad, signal)
+  settleIt(new Error('it broke'))
+  await t.rejects(three, { message: 'it broke' })
+  await t.rejects(abortable(bad, signal), { message: 'it broke' })
+  t.equal(getEventListeners(signal, 'abort').length, 0)
+})
+
+t.test('readers that wait for a change and leave are forgotten before the change comes', async t => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const changes = new Changes()
+  const left = await (async () => {
+    const refs: Array<WeakRef<object>> = []
+    for (let i = 0; i < 50; i++) {
+      const leaves = new AbortController()
+      const waits = changes.next(leaves.signal)
+      refs.push(new WeakRef(leaves.signal))
+      leaves.abort(new Error('it left'))
+      await t.rejects(waits, { message: 'it left' })
+    }
+    return refs
+  })()
+  await settle()
+  gc()
+  t.ok(left.filter(ref => ref.deref() !== undefined).length < 5)
+  const stays = changes.next(never)
+  changes.wake()
+  await stays
+  const closing = new AbortController()
+  const owned = new Changes(closing.signal)
+  const waits = owned.next(never)
+  closing.abort(new Error('it closes'))
+  owned.wake()
+  await t.rejects(waits, { message: 'it closes' })
+  await t.rejects(owned.next(never), { message: 'it closes' })
 })

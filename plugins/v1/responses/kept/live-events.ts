@@ -1,4 +1,4 @@
-import { abortable, svcError } from 'svc-gateway/plugin'
+import { Changes, svcError } from 'svc-gateway/plugin'
 import type { Json } from '../../over-chat/ref.js'
 import { packed, type EventBatch } from './event-batch.js'
 
@@ -23,7 +23,7 @@ export class LiveEvents {
   #writeAt = BATCH
   #length = 0
   #isOver = false
-  #change: { readonly promise: Promise<void>, readonly settle: () => void } | null = null
+  readonly #changes = new Changes()
 
   /** @param write throws where the database takes nothing */
   constructor (write: (batch: EventBatch) => void) {
@@ -43,7 +43,7 @@ export class LiveEvents {
   push (event: Json): void {
     this.#add(event)
     if (this.#waiting >= this.#writeAt) this.#writeWaiting()
-    this.#wake()
+    this.#changes.wake()
   }
 
   /** Those that were not written yet; null without any. */
@@ -60,7 +60,7 @@ export class LiveEvents {
 
   end (): void {
     this.#isOver = true
-    this.#wake()
+    this.#changes.wake()
   }
 
   /** All events behind a number, where none of them is in the database alone; else null. */
@@ -71,12 +71,7 @@ export class LiveEvents {
 
   /** Resolves with the next event, and at the end. Rejects with the reason of the signal. */
   changed (signal: AbortSignal): Promise<void> {
-    if (this.#change === null) {
-      let settle = (): void => {}
-      const promise = new Promise<void>(resolve => { settle = resolve })
-      this.#change = { promise, settle }
-    }
-    return abortable(this.#change.promise, signal)
+    return this.#changes.next(signal)
   }
 
   #add ({ type, sequence_number: _, ...members }: Json): void {
@@ -98,10 +93,5 @@ export class LiveEvents {
       return
     }
     this.written()
-  }
-
-  #wake (): void {
-    this.#change?.settle()
-    this.#change = null
   }
 }
