@@ -40,7 +40,8 @@ export function createRouting (
     token,
     dispatcher: (origin, connectTimeoutMs) => connections.to(origin, connectTimeoutMs),
     changed: () => catalog.invalidate(),
-    replaced: name => breakers.reset(name)
+    replaced: name => breakers.reset(name),
+    left: ({ origin, connectTimeoutMs }) => connections.forget(origin, connectTimeoutMs)
   })
   const catalog: Catalog = new Catalog({ clock, config, models, slots, upstreams: () => upstreams })
   const meters = new UpstreamMeters(clock)

@@ -67,17 +67,14 @@ export class Connections {
     return this.#way(origin, connectTimeoutMs).plain
   }
 
-  /** An engine is gone: its idle sockets are of no use to the next one on that port. */
-  forget (origin: string): void {
-    const way = this.#ways.get(origin)
-    if (way === undefined) return
-    this.#ways.delete(origin)
-    way.close()
+  /** An engine is gone: its idle sockets are of no use to the next one on that port. Or an upstream is, or is elsewhere. */
+  forget (origin: string, connectTimeoutMs?: number): void {
+    this.#forget(keyOf(origin, connectTimeoutMs))
   }
 
   /** Every connection from now on is made anew, with the timeout of this moment; requests in flight go on. */
   renew (): void {
-    for (const origin of [...this.#ways.keys()]) this.forget(origin)
+    for (const key of [...this.#ways.keys()]) this.#forget(key)
   }
 
   async close (): Promise<void> {
@@ -86,8 +83,15 @@ export class Connections {
     await Promise.all(ways.map(way => way.destroy()))
   }
 
+  #forget (key: string): void {
+    const way = this.#ways.get(key)
+    if (way === undefined) return
+    this.#ways.delete(key)
+    way.close()
+  }
+
   #way (origin: string, connectTimeoutMs?: number): Way {
-    const key = connectTimeoutMs === undefined ? origin : `${origin} ${connectTimeoutMs}`
+    const key = keyOf(origin, connectTimeoutMs)
     let way = this.#ways.get(key)
     if (way === undefined) {
       way = new Way(origin, connectTimeoutMs ?? this.#connectTimeoutMs())
@@ -95,6 +99,10 @@ export class Connections {
     }
     return way
   }
+}
+
+function keyOf (origin: string, connectTimeoutMs: number | undefined): string {
+  return connectTimeoutMs === undefined ? origin : `${origin} ${connectTimeoutMs}`
 }
 
 /** By address: a text that is made anew has to be hashed before a pool is found by it. */

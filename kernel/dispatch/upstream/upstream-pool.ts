@@ -10,6 +10,7 @@ import { fetchModels, type ListAnswer } from './upstream-list.js'
 import { readUpstream, type UpstreamQuestion } from './upstream-question.js'
 import type { UpstreamRoute, UpstreamRow } from './upstream-row.js'
 import { upstreamsOf } from './upstream-rows.js'
+import { waysLeft, type UpstreamWay } from './upstream-ways.js'
 
 export interface KnownList {
   readonly ids: readonly string[]
@@ -33,6 +34,8 @@ export interface UpstreamPoolDeps {
   readonly changed: () => void
   /** Called when a name stands for another upstream, or for none. */
   readonly replaced: (name: string) => void
+  /** Called for each way that leads to no upstream any more. */
+  readonly left: (way: UpstreamWay) => void
 }
 
 /**
@@ -181,6 +184,7 @@ export class UpstreamPool {
       this.#running.delete(before.name)
       this.#deps.replaced(before.name)
     }
+    for (const way of waysLeft(next, previous)) this.#deps.left(way)
   }
 
   get #upstreams (): ReadonlyMap<string, Upstream> {

@@ -237,6 +237,19 @@ t.test('a request that met a closed connection is not sent into another one that
   t.strictSame([sockets.length, requests.length], [3, 4], 'sent twice, the second time on a connection of its own')
 })
 
+t.test('connections that are forgotten are closed, those with a timeout of their own by themselves', async t => {
+  const { origin } = await scripted(t, socket => socket.write(`${ok}Content-Length: 0\r\n\r\n`))
+  const connections = new Connections(new FakeClock(), () => 0)
+  t.teardown(() => connections.close())
+  const [usual, own] = [connections.to(origin), connections.to(origin, 3000)]
+  connections.forget(origin, 3000)
+  t.equal(connections.to(origin), usual)
+  t.not(connections.to(origin, 3000), own)
+  await t.rejects(own.request({ path: '/', method: 'GET' }), { code: 'UND_ERR_CLOSED' })
+  connections.forget(origin)
+  t.not(connections.to(origin), usual)
+})
+
 t.test('what is unusual in a request is left to the general client', async t => {
   const { origin, sockets } = await scripted(t, socket => socket.write(`${ok}Content-Length: 0\r\n\r\n`))
   const pool = new PlainPool(origin, 0)

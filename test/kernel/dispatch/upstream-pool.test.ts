@@ -22,6 +22,8 @@ interface Rig {
   readonly logged: () => string
   readonly changes: () => number
   readonly replaced: readonly string[]
+  /** Origin and connect timeout. */
+  readonly left: ReadonlyArray<readonly [string, number | undefined]>
   readonly configure: (upstreams: readonly Upstream[]) => void
 }
 
@@ -35,6 +37,7 @@ function rig (t: Test, upstreams: readonly Upstream[], { dispatcher = {}, provid
   const events: NewEvent[] = []
   const lines: unknown[] = []
   const replaced: string[] = []
+  const left: Array<readonly [string, number | undefined]> = []
   let changes = 0
   const svc = svcConfigSchema.parse({ dispatcher })
   const snapshotOf = (list: readonly Upstream[]): ConfigSnapshot =>
@@ -52,7 +55,8 @@ function rig (t: Test, upstreams: readonly Upstream[], { dispatcher = {}, provid
     dispatcher: () => agent,
     token: 'here',
     changed: () => { changes++ },
-    replaced: name => { replaced.push(name) }
+    replaced: name => { replaced.push(name) },
+    left: ({ origin, connectTimeoutMs }) => { left.push([origin, connectTimeoutMs]) }
   })
   t.teardown(async () => {
     pool.close()
@@ -65,6 +69,7 @@ function rig (t: Test, upstreams: readonly Upstream[], { dispatcher = {}, provid
     logged: () => JSON.stringify(lines, (_key, value: unknown) => value instanceof Error ? `${value.stack} ${JSON.stringify(value)}` : value),
     changes: () => changes,
     replaced,
+    left,
     configure: list => {
       const previous = snapshot
       snapshot = snapshotOf(list)
@@ -216,6 +221,25 @@ t.test('an upstream that becomes another forgets what it said', async t => {
   await pool.refresh('untried', never)
   await late
   t.strictSame(pool.views()[0]!.models, ['of-b'], 'an answer to the old question does not count')
+})
+
+t.test('a way that no upstream takes any more is left, and one that another upstream takes is not', async t => {
+  const [a, b] = ['http://a.example:1', 'http://b.example:2']
+  const both = [upstream(`${a}/v1`), upstream(`${a}/other`, { name: 'two' })]
+  const { configure, left } = rig(t, both)
+  const steps: ReadonlyArray<readonly [Upstream[], Array<readonly [string, number | undefined]>]> = [
+    [[both[1]!], []],
+    [[upstream(`${b}/v1`, { name: 'two' })], [[a, undefined]]],
+    [[upstream(`${b}/v1`, { name: 'two', connect_timeout_seconds: 3 })], [[b, undefined]]],
+    [[upstream(`${b}/v1`, { name: 'two', connect_timeout_seconds: 3, timeout_seconds: 9 })], []],
+    [[upstream(`${b}/v1`, { name: 'two', connect_timeout_seconds: 3, enabled: false })], [[b, 3000]]],
+    [[], []]
+  ]
+  for (const [next, expected] of steps) {
+    const before = left.length
+    configure(next)
+    t.strictSame(left.slice(before), expected)
+  }
 })
 
 t.test('keys: every style, and never in a log, an event, an error or a view', async t => {
