@@ -11,12 +11,12 @@ import { thinkingEdits } from '../text/ref.js'
 import { realtimeError } from './errors.js'
 import { HEARD_RATE, type MessageItem } from './items.js'
 import { heardParts } from './conversation.js'
-import { Resampler } from './resample.js'
+import { Resampler } from './sound/resample.js'
 import type { AnswerNews } from './response.js'
 import { everyNeed, type Need } from './outcome.js'
 import type { Settings } from './settings.js'
-import { bytesOf, littleEndian, rateOf } from './sound-format.js'
-import { SpokenSound } from './wav.js'
+import { bytesOf, littleEndian, rateOf } from './sound/sound-format.js'
+import { SpokenSound } from './sound/wav.js'
 
 const LONGEST_ANSWER_BYTES = 8 * 1024 * 1024
 const LONGEST_ERROR_TEXT = 500

@@ -1,8 +1,8 @@
 import { HEARD_RATE } from './items.js'
-import { Resampler } from './resample.js'
-import { rateOf } from './sound-format.js'
+import { Resampler } from './sound/resample.js'
+import { rateOf } from './sound/sound-format.js'
 import type { Settings } from './settings.js'
-import { TurnDetector } from './turn-detector.js'
+import { TurnDetector } from './sound/turn-detector.js'
 
 /** Of a turn: more than two minutes. */
 const MOST_SAMPLES = 2 * 1024 * 1024

@@ -1,8 +1,8 @@
 import { svcError } from 'svc-gateway/plugin'
 import { isObject, malformed, objectsIn, stringIn, textOr, typeName, type Json } from '../over-chat/ref.js'
 import { realtimeError } from './errors.js'
-import { resampled } from './resample.js'
-import { bytesOf, rateOf, samplesOf, type SoundFormat } from './sound-format.js'
+import { resampled } from './sound/resample.js'
+import { bytesOf, rateOf, samplesOf, type SoundFormat } from './sound/sound-format.js'
 
 /** At this rate what users say is kept: engines that hear ask for no other. */
 export const HEARD_RATE = 16_000

@@ -3,7 +3,7 @@ import type { ChatEnd, ChatUsage, Json } from '../over-chat/ref.js'
 import { itemWords, type CallItem, type Item, type MessageItem, type SpokenPart, type TextPart } from './items.js'
 import { formatWords } from './session-words.js'
 import type { Settings } from './settings.js'
-import { rateOf } from './sound-format.js'
+import { rateOf } from './sound/sound-format.js'
 
 export interface ServerEvent extends Json {
   readonly type: string

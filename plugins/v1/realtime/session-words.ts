@@ -1,5 +1,5 @@
 import type { Json } from '../over-chat/ref.js'
-import { rateOf, type SoundFormat } from './sound-format.js'
+import { rateOf, type SoundFormat } from './sound/sound-format.js'
 import type { Settings } from './settings.js'
 
 /** The settings as the API words them. Pure. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { svcError } from 'svc-gateway/plugin'
 import { isObject, type Json } from '../over-chat/ref.js'
 import { realtimeError } from './errors.js'
-import { soundFormats, type SoundFormat } from './sound-format.js'
+import { soundFormats, type SoundFormat } from './sound/sound-format.js'
 
 export interface Transcription {
   readonly model: string | null

@@ -1,4 +1,4 @@
-import { realtimeError } from './errors.js'
+import { realtimeError } from '../errors.js'
 import { int16 } from './sound-format.js'
 
 /** The rate of raw samples from an engine that does not tell it: what the speech API has. */
