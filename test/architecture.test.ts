@@ -104,6 +104,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/host/reload': ['record', 'mount', 'start'],
   'plugins/api/slots/record': [],
   'plugins/api/slots/log': ['record', 'ref.ts'],
+  'plugins/v1/realtime/sound': ['errors.ts'],
   'plugins/v1/responses/kept': ['dialect.ts', 'errors.ts', 'ids.ts', 'last-event.ts', 'schemas.ts'],
   'plugins/v1/responses/socket': ['kept', 'answering.ts', 'chat-request.ts', 'compaction.ts', 'dialect.ts', 'errors.ts', 'ids.ts', 'last-event.ts'],
   'plugins/services/pull/file': ['errors.ts'],
@@ -383,6 +384,12 @@ t.test('a file has one noun', async t => {
   const lengths = product.map(({ path, text }) => ({ path, lines: text.split('\n').length }))
   t.strictSame(lengths.filter(({ lines }) => lines > 400).map(({ path, lines }) => `${path} has ${lines} lines`), [])
   t.strictSame(product.map(({ path }) => path).filter(path => /\b(utils?|helpers?|common|misc)\b/.test(path)), [])
+})
+
+t.test('a folder of the product has at most 25 sources', async t => {
+  const folders = new Map<string, number>()
+  for (const { path } of product) folders.set(dirname(path), (folders.get(dirname(path)) ?? 0) + 1)
+  t.strictSame([...folders].filter(([, count]) => count > 25).map(([folder, count]) => `${folder} has ${count}`), [], 'the next noun is a folder of its own')
 })
 
 t.test('the name of a test says in a sentence what it shows', async t => {
