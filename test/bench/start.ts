@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { shippedProgram } from '../program.js'
+import { root } from '../repository.js'
 import type { Bar } from './lists.js'
 import { percentile } from './streams.js'
 
@@ -18,9 +20,11 @@ export interface Starts {
   readonly healthMs: number
   /** MiB of resident memory, some seconds after that: V8 has not collected yet what the start leaves behind. */
   readonly startedMib: number
-  /** How many files each loads, by whose they are: `svc`, or a package. */
-  readonly loaded: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly loaded: Readonly<Record<string, LoadedFiles>>
 }
+
+/** Names of the files that a program loads, by whose they are: `svc`, or a package. Each is below the folder of its owner. */
+export type LoadedFiles = Readonly<Record<string, readonly string[]>>
 
 const commandsAt = (url: string): Readonly<Record<string, readonly string[]>> => ({
   'svc --version': ['--version'],
@@ -54,7 +58,7 @@ async function measureRounds (
     health.push(served.ms)
     idle.push(served.mib)
   }
-  const loaded: Record<string, Readonly<Record<string, number>>> = {}
+  const loaded: Record<string, LoadedFiles> = {}
   for (const [name, args] of Object.entries(commands)) loaded[name] = await filesOf(env => ended([bin, ...args], env))
   loaded['svc serve'] = await filesOf(env => start(home, env))
   return {
@@ -77,8 +81,8 @@ export function startBars ({ nodeMs, commands, healthMs }: Starts): readonly Bar
 }
 
 export function startLines ({ nodeMs, startedMib, loaded }: Starts): readonly string[] {
-  const counted = Object.entries(loaded).map(([name, counts]) =>
-    `${name} loads ${Object.entries(counts).map(([owner, count]) => `${owner} ${count}`).join(', ')}`)
+  const counted = Object.entries(loaded).map(([name, byOwner]) =>
+    `${name} loads ${Object.entries(byOwner).map(([owner, files]) => `${owner} ${files.length}`).join(', ')}`)
   return [`node -e 0: ${nodeMs.toFixed(0)} ms`, `resident after the start: ${startedMib.toFixed(0)} MiB`, ...counted]
 }
 
@@ -137,19 +141,20 @@ async function serve (home: string, env: Readonly<Record<string, string>> = {}):
 }
 
 /** What V8 has compiled by the end, from its own account. */
-async function filesOf (run: (env: Readonly<Record<string, string>>) => Promise<unknown>): Promise<Record<string, number>> {
+async function filesOf (run: (env: Readonly<Record<string, string>>) => Promise<unknown>): Promise<LoadedFiles> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-bench-loaded-'))
   try {
     await run({ NODE_V8_COVERAGE: folder })
     const urls = new Set(readdirSync(folder).flatMap(file => (JSON.parse(readFileSync(join(folder, file), 'utf8')) as
       { result: ReadonlyArray<{ url: string }> }).result.map(({ url }) => url)))
-    const counts: Record<string, number> = {}
-    for (const url of urls) {
+    const files = new Map<string, string[]>()
+    for (const url of [...urls].sort()) {
       if (!url.startsWith('file:')) continue
-      const owner = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? 'svc'
-      counts[owner] = (counts[owner] ?? 0) + 1
+      const path = fileURLToPath(url)
+      const [, owner = 'svc', inside = relative(root, path)] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\/(.*)/.exec(path) ?? []
+      files.set(owner, [...files.get(owner) ?? [], inside])
     }
-    return Object.fromEntries(Object.entries(counts).sort(([, a], [, b]) => b - a))
+    return Object.fromEntries([...files].sort(([, a], [, b]) => b.length - a.length))
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
