@@ -128,10 +128,15 @@ async function restarts (t: Test, gateway: ClusterGateway): Promise<void> {
   const engines = await engineIds(gateway)
   t.equal(engines.length, 1)
   const kill = await gateway.processOf(first!)
-  const ask = (): Promise<number | 'closed'> =>
-    chat(first!.address, { model: 'endless', max_tokens: 5 }).then(({ status }) => status, () => 'closed' as const)
-  const held = Array.from({ length: 4 }, ask)
-  await eventually('they wait for the engine', async () => {
+  // no engine comes up before they are all in line
+  await gateway.kubectl('cordon', 'localhost')
+  t.teardown(() => gateway.kubectl('uncordon', 'localhost'))
+  // alike, they would be one
+  const ask = (tokens: number): Promise<number | 'closed'> =>
+    chat(first!.address, { model: 'endless', max_tokens: tokens }).then(({ status }) => status, () => 'closed' as const)
+  const requests = [5, 6, 7, 8]
+  const held = requests.map(ask)
+  await eventually('they wait', async () => {
     const { metadata } = (await api({ url: first!.address }, 'GET', '/api/slots/endless')).json as { metadata: { waiting: number } }
     return metadata.waiting === held.length
   })
@@ -139,7 +144,8 @@ async function restarts (t: Test, gateway: ClusterGateway): Promise<void> {
   t.strictSame(await Promise.all(held), held.map(() => 'closed'), 'without an outcome: a client may send them again')
   await eventually('it serves again, in the same pod', async () =>
     (await gateway.gateways()).some(({ name, isReady, restarts: count }) => name === first!.name && isReady && count === 1))
-  t.strictSame(await Promise.all(held.map(ask)), held.map(() => 200))
+  await gateway.kubectl('uncordon', 'localhost')
+  t.strictSame(await Promise.all(requests.map(ask)), requests.map(() => 200))
   const now = await engineIds(gateway)
   t.ok(engines.every(id => now.includes(id)), 'no engine was started anew')
 }
