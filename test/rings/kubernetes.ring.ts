@@ -130,7 +130,8 @@ async function fails (t: Test, here: Cluster): Promise<void> {
     'no-room': slotFile({ options: '' }).replace('requests = {', 'limits = { "nvidia.com/gpu" = "1" }, requests = {'),
     'no-folder': slotFile({ options: 'model_root = "/"\nmodel_path = "/no/such/folder"\n' }),
     'no-program': slotFile({ image: 'svc-test/node:1' }),
-    'no-memory': slotFile().replace('memory = "32Mi" } }', 'memory = "24Mi" }, limits = { memory = "24Mi" } }')
+    // a million tokens of its cache are 128 MiB
+    'no-memory': slotFile().replace('4096', '1048576').replace('memory = "32Mi" } }', 'memory = "32Mi" }, limits = { memory = "64Mi" } }')
   }, 'capacity_timeout_s = 30\n')
   const gateway = await start()
   const load = (name: string): ReturnType<typeof loadError> => loadError(gateway, name)
