@@ -80,7 +80,7 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
 
-/** The many steps are those of the ring `kubernetes-kill`. */
+/** The steps one by one are those of `diesInSteps`, and of the ring `kubernetes-kill`. */
 async function dieInStart (t: Test, here: Cluster): Promise<void> {
   const { start } = await clusterHome(t, here, { agent: ENDLESS })
   const pod = (path: string): Promise<string> => here.kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', `jsonpath=${path}`)

@@ -74,6 +74,7 @@ export async function diesInSteps (t: Test, here: Cluster): Promise<void> {
     }
   }
   t.comment(`${kills} kills`)
+  t.ok(kills >= 8, 'each of the four changes was lost on both sides')
   t.equal(await unload(), 200)
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
