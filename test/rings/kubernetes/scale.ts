@@ -43,7 +43,8 @@ export async function grows (t: Test, here: Cluster): Promise<void> {
   t.equal(listing.value.length, SIZE.pods)
   t.ok(listing.value.every(({ state }) => state === 'running'))
   t.comment(`a list of ${SIZE.pods} pods: ${listing.ms} ms, ${listing.cpuMs} ms of the processor, ${listing.heapMib} MiB of heap`)
-  t.ok(listing.heapMib < 64, 'a list is kept within 64 MiB')
+  // bounds are twice what busy machines took
+  t.ok(listing.heapMib < 8 + SIZE.pods / 24, 'a list takes less than 50 KiB of heap for each')
   const watching = await costOf(async () => {
     await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', ENGINES, 'ring=changed', '--overwrite')
     await here.kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--wait=false', '--grace-period=0', '--force')
@@ -52,7 +53,7 @@ export async function grows (t: Test, here: Cluster): Promise<void> {
   const eventUs = Math.round(watching.cpuMs * 1000 / (3 * SIZE.pods))
   const residentMib = resident()
   t.comment(`${SIZE.pods} changes and ${SIZE.pods} ends: ${watching.ms} ms, ${eventUs} us of the processor for each event, ${watching.heapMib} MiB of heap, resident ${residentMib} MiB`)
-  t.ok(eventUs < 3_000, 'an event takes less than 3 ms of the processor')
+  t.ok(eventUs < 1_500, 'an event takes less than 1.5 ms of the processor')
   t.ok(residentMib < 512, 'and the process of the ring stays within 512 MiB')
   t.strictSame(await runtime.list({ [LABEL_INSTANCE]: HOME }), [])
   await takesTurns(t, runtime)
