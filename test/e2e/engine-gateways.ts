@@ -25,7 +25,7 @@ export interface ContainerGateway extends LiveGateway {
  * @param files further ones of its home
  */
 export async function containerGateway (
-  t: Test, settings = '', files: Readonly<Record<string, string>> = {}
+  t: Test, settings = '', files: Readonly<Record<string, string | Buffer>> = {}
 ): Promise<ContainerGateway | null> {
   const engine = await testEngine(t, 'docker')
   if (engine === null) return null
@@ -65,7 +65,7 @@ export async function containerGateway (
  * @param settings more of svc.toml
  * @param files further ones, or others, of its home
  */
-export async function embeddedGateway (t: Test, settings = '', files: Readonly<Record<string, string>> = {}): Promise<LiveGateway> {
+export async function embeddedGateway (t: Test, settings = '', files: Readonly<Record<string, string | Buffer>> = {}): Promise<LiveGateway> {
   const home = await liveHome(t, {
     'etc/svc/svc.toml': `[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n${settings}`
   })

@@ -10,7 +10,7 @@ case ${1:-} in
   openai-2) wanted=(openai==2.54.0 litellm==1.106.2 mcp==2.3.0 llama-index-llms-openai-like==0.8.1 instructor==1.17.0) ;;
   openai-3) wanted=(openai==3.54.0 anthropic==2.12.0 langchain-openai==1.7.3 llm==0.36 openai-agents==0.24.0) ;;
   pydantic-ai) wanted=('pydantic-ai-slim[openai]==2.62.0') ;;
-  dialects) wanted=(ollama==0.6.3) ;;
+  dialects) wanted=(ollama==0.6.3 llama-index-llms-ollama==0.11.0) ;;
   openapi) wanted=(schemathesis==4.32.5 openapi-python-client==0.29.1) ;;
   memory) wanted=(hindsight-client==1.1.0) ;;
   -h | --help) usage; exit 0 ;;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Ollama } from 'ollama'
-import { caller, check, engine, failureOf, fitsTool, sentence, tool, url } from '../js/check.mjs'
+import { caller, check, engine, failureOf, fitsTool, png, seer, sentence, thinker, tool, url } from '../js/check.mjs'
 
 const client = new Ollama({ host: process.env.RING_OLLAMA ?? url })
 const messages = [{ role: 'user', content: 'Who are you?' }]
@@ -64,6 +64,43 @@ await check('chat with the result of a tool', async () => {
   })
   assert.equal(message.content, sentence)
 })
+await check('chat with a model of an upstream, whole and streamed', async () => {
+  const order = { model: `${seer}:latest`, messages }
+  const { message, prompt_eval_count: asked } = await client.chat(order)
+  assert.equal(message.content, 'Hello, world é🎈.')
+  assert.equal(asked, 12)
+  assert.equal((await joined(await client.chat({ ...order, stream: true }), part => part.message.content)).text, message.content)
+})
+await check('chat and generate with images, as bytes and in Base64', async () => {
+  for (const images of [[Buffer.from(png, 'base64')], [png]]) {
+    const { message } = await client.chat({ model: seer, messages: [{ role: 'user', content: 'What is it?', images }] })
+    assert.equal(message.content, 'A picture.')
+    assert.equal((await client.generate({ model: seer, prompt: 'What is it?', images })).response, 'A picture.')
+  }
+})
+await check('images for a model that has no eyes', async () => {
+  const error = await failureOf(client.chat({ model: 'agent', messages: [{ role: 'user', content: 'What is it?', images: [png] }] }))
+  assert.equal(error.status_code, 400)
+  assert.match(error.message, /takes images/)
+})
+await check('chat that thinks, whole and streamed, and a turn behind it', async () => {
+  const order = { model: thinker, messages, think: true }
+  const { message } = await client.chat(order)
+  const fits = ({ thinking, content }) => assert.deepEqual([thinking.trim(), content.trim()], ['I should greet.', 'Hello there'])
+  fits(message)
+  const told = { thinking: '', content: '' }
+  for await (const part of await client.chat({ ...order, stream: true })) {
+    told.thinking += part.message.thinking ?? ''
+    told.content += part.message.content
+  }
+  fits(told)
+  const behind = await client.chat({ ...order, think: false, messages: [...messages, message, { role: 'user', content: 'And now?' }] })
+  assert.ok(behind.prompt_eval_count > 10)
+})
+await check('generate that thinks', async () => {
+  const { thinking, response } = await client.generate({ model: thinker, prompt: 'Who are you?', think: true })
+  assert.deepEqual([thinking.trim(), response.trim()], ['I should greet.', 'Hello there'])
+})
 await check('generate', async () => {
   assert.equal((await client.generate({ model: 'agent', prompt: 'Who are you?', system: 'Be brief.' })).response, sentence)
 })
@@ -110,14 +147,29 @@ await check('pull of what nothing knows', async () => {
   assert.match((await failureOf(client.pull({ model: 'nothing' }))).message, /no source is known/)
   assert.match((await failureOf(client.pull({ model: 'nothing', stream: true }))).message, /no source is known/)
 })
+await check('pull, whole and streamed, and what was pulled under a name of its own', async () => {
+  const model = 'hf.co/org/tiny-GGUF:Q4_K_M'
+  const { text, last } = await joined(await client.pull({ model, stream: true }), ({ status, completed, total }) => completed === total ? `${status}\n` : '')
+  assert.match(text, /pulling manifest\n(?:.*\n)*verifying sha256 digest\n/)
+  assert.equal(last.status, 'success')
+  assert.equal((await client.pull({ model })).status, 'success')
+  assert.ok((await client.show({ model })).details.family.length > 0)
+  assert.equal((await client.create({ model: 'tiny', from: model })).status, 'success')
+  // its file says that it makes vectors
+  assert.ok((await client.embed({ model: 'tiny', input: 'one' })).embeddings[0].length > 10)
+})
 await check('push is refused', async () => assert.equal((await failureOf(client.push({ model: 'agent' }))).status_code, 501))
+await check('systemone, which that release of Ollama does not have yet', async () => {
+  const question = { type: 'choice', instructions: 'Which?', choices: ['a', 'b'] }
+  assert.equal((await failureOf(client.systemone({ model: 'agent', questions: [question] }))).status_code, 404)
+})
 await check('a model that nothing knows', async () => {
   const error = await failureOf(client.chat({ model: 'nobody', messages, stream: true }))
   assert.equal(error.status_code, 404)
   assert.match(error.message, /nobody/)
 })
 await check('abort', async () => {
-  const stream = await client.chat({ model: 'agent', messages, stream: true })
+  const stream = await client.chat({ model: 'endless', messages, stream: true })
   const left = failureOf((async () => { for await (const part of stream) if (part.message.content !== '') stream.abort() })())
   assert.equal((await left).name, 'AbortError')
 })

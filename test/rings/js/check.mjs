@@ -22,9 +22,24 @@ export const tool = {
 export const thinker = 'thinker'
 export const seer = 'far/gpt-9'
 
+/** A picture of one pixel, in Base64. */
+export const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+
 /** Whether these are the arguments that the model calls it with. */
 export function fitsTool (args) {
   assert.deepEqual(typeof args === 'string' ? JSON.parse(args) : args, { input: ['one', 'two'] })
+}
+
+/** A second of silence. */
+export function wav () {
+  const file = Buffer.alloc(44 + 32_000)
+  file.write('RIFF', 0)
+  file.writeUInt32LE(36 + 32_000, 4)
+  file.write('WAVEfmt ', 8)
+  file.set([16, 0, 0, 0, 1, 0, 1, 0, 0x80, 0x3e, 0, 0, 0, 0x7d, 0, 0, 2, 0, 16, 0], 16)
+  file.write('data', 36)
+  file.writeUInt32LE(32_000, 40)
+  return file
 }
 
 /** Tries one thing and prints how that went. */
