@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createFakeEngine } from '../../kernel/testing/index.js'
+import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { containerGateway, embeddedGateway } from '../e2e/engine-gateways.js'
 import { upstreamTable } from '../wire/fake-upstream.js'
@@ -9,6 +10,8 @@ import { chat, speaking } from '../wire/format/dialect-engines.js'
 import { brought, runClient, scriptsBeside } from './support/clients.js'
 
 t.setTimeout(600_000)
+
+const callForShape = '<tool_call>\n{"name": "json", "arguments": {"mood": "good", "sure": true}}\n</tool_call>'
 
 const notClients = new Set(['check.mjs'])
 
@@ -27,7 +30,12 @@ t.test('JavaScript clients as they come', async t => {
   const upstream = await createFakeEngine()
   t.teardown(() => upstream.close())
   upstream.answer(speaking({ '/chat/completions': chat }, ['gpt-9'], { error: { message: 'Invalid URL' } }))
-  const files = { 'etc/svc/upstreams.toml': upstreamTable('far', `${upstream.origin}/v1`) }
+  const files = {
+    'etc/svc/upstreams.toml': upstreamTable('far', `${upstream.origin}/v1`),
+    // its model calls the tool that the AI SDK makes of a shape, and is found in its folder
+    'var/lib/svc/models/former.gguf': bigramGguf({ sentence: callForShape }),
+    'etc/svc/slots/former.toml': 'type = "llm"\ndevice = "cpu"\nchat_template = "tools"\n[model]\ndefault = "former"\ncontext_size = 8192\n'
+  }
   await t.test('on engines in containers', async t => {
     const gateway = await containerGateway(t, '', files)
     if (gateway === null) return

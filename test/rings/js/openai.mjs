@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import OpenAI, { toFile } from 'openai'
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
-import { caller, check, failureOf, fitsTool, media, requestsOf, sentence, tool, url } from './check.mjs'
+import { caller, check, failureOf, fitsTool, media, requestsOf, sentence, tool, url, wav } from './check.mjs'
 
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'anything' })
 const messages = [{ role: 'user', content: 'Who are you?' }]
@@ -167,26 +167,19 @@ if (media) {
     const answer = await client.audio.speech.create({ model: 'tts', voice: 'alloy', input: 'One sentence.', response_format: 'wav' })
     assert.equal(Buffer.from(await answer.arrayBuffer()).subarray(0, 4).toString(), 'RIFF')
   })
-  const wav = Buffer.alloc(44 + 32_000)
-  wav.write('RIFF', 0)
-  wav.writeUInt32LE(36 + 32_000, 4)
-  wav.write('WAVEfmt ', 8)
-  wav.set([16, 0, 0, 0, 1, 0, 1, 0, 0x80, 0x3e, 0, 0, 0, 0x7d, 0, 0, 2, 0, 16, 0], 16)
-  wav.write('data', 36)
-  wav.writeUInt32LE(32_000, 40)
   await check('audio.transcriptions', async () => {
-    assert.equal(typeof (await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav, 'a.wav') })).text, 'string')
+    assert.equal(typeof (await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav(), 'a.wav') })).text, 'string')
   })
   await check('audio.transcriptions in every form', async () => {
     for (const form of ['text', 'srt', 'vtt']) {
-      assert.equal(typeof await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav, 'a.wav'), response_format: form }), 'string', form)
+      assert.equal(typeof await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav(), 'a.wav'), response_format: form }), 'string', form)
     }
-    const verbose = await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav, 'a.wav'), response_format: 'verbose_json', timestamp_granularities: ['segment'] })
+    const verbose = await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav(), 'a.wav'), response_format: 'verbose_json', timestamp_granularities: ['segment'] })
     assert.ok(Number(verbose.duration) > 0.9)
   })
   await check('audio.transcriptions, streamed', async () => {
     const types = []
-    for await (const event of await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav, 'a.wav'), stream: true })) types.push(event.type)
+    for await (const event of await client.audio.transcriptions.create({ model: 'stt', file: await toFile(wav(), 'a.wav'), stream: true })) types.push(event.type)
     assert.equal(types.at(-1), 'transcript.text.done')
   })
   await check('images.generate', async () => {
