@@ -1,22 +1,30 @@
 import {
-  isObject, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, untranslatable, type Json
+  isObject, leave, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, untranslatable, type Json
 } from '../../v1/over-chat/ref.js'
 import { camelCase, member } from './members.js'
 
 /** What comes with a part and says nothing that chat has a place for. */
 const beside: ReadonlySet<string> = new Set(['thought', 'thoughtSignature', 'videoMetadata', 'mediaResolution', 'partMetadata'])
 
+/** Of these, what would change the answer. */
+const unsaid = ['videoMetadata', 'mediaResolution'] as const
+
 /**
  * The conversation of a request as chat messages. Throws `validation.invalid` for what chat has no words for. Pure.
  * @param keepsThoughts whether earlier thoughts go along; upstreams refuse them
  */
-export function chatMessages (asked: Json, keepsThoughts: boolean): object[] {
+export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: string[]): object[] {
   const system = member(asked, 'systemInstruction')
   const open = new OpenCalls()
   const contents = typeof asked.contents === 'string' ? [{ role: 'user', parts: [{ text: asked.contents }] }] : asked.contents
   const said = objectsIn(contents, 'contents').flatMap((content, i) => {
     const at = `contents.${i}.parts`
     const parts = objectsIn(content.parts ?? [], at)
+    for (const part of parts) {
+      for (const key of unsaid) {
+        if (member(part, key) !== null) leave(warnings, `contents.*.parts.*.${key}: left out, chat completions have no word for it`)
+      }
+    }
     if (content.role === 'model') return modelMessage(parts, at, open, keepsThoughts)
     if (content.role == null || content.role === 'user' || content.role === 'function') return userMessages(parts, at, open)
     throw malformed(`contents.${i}.role`, 'must be user or model')

@@ -42,7 +42,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
   return {
     body: given({
       model,
-      messages: chatMessages(asked, slot !== null),
+      messages: chatMessages(asked, slot !== null, warnings),
       ...toolsOf(asked, warnings),
       temperature: config.temperature,
       top_p: member(config, 'topP'),

@@ -1,9 +1,11 @@
-import { given, isObject, malformed, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
+import { given, isObject, leave, malformed, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
 import { member } from './members.js'
 import { jsonSchemaOf } from './schema.js'
 
 /** More than go into the header that tells them. */
 const MOST_WARNINGS = 50
+
+const unsaid = ['response', 'responseJsonSchema', 'behavior'] as const
 
 interface FunctionTool {
   readonly type: 'function'
@@ -16,7 +18,9 @@ interface FunctionTool {
  */
 export function toolsOf (asked: Json, warnings: string[]): object {
   const all = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').flatMap((tool, i) => functionsOf(tool, `tools.${i}`, warnings))
-  const { mode, names } = choiceOf(member(asked, 'toolConfig'))
+  const config = member(asked, 'toolConfig')
+  if (isObject(config) && member(config, 'retrievalConfig') !== null) leave(warnings, 'toolConfig.retrievalConfig: left out, nothing here looks it up')
+  const { mode, names } = choiceOf(config)
   const tools = mode === 'ANY' && names !== null ? all.filter(({ function: { name } }) => names.has(name)) : all
   if (tools.length === 0) return {}
   return { tools, ...choice(mode, tools) }
@@ -54,6 +58,9 @@ function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[
     const schema = member(one, 'parametersJsonSchema')
     const parameters = schema ?? (one.parameters == null ? null : jsonSchemaOf(one.parameters, `${place}.parameters`))
     const name = stringIn(one.name, `${place}.name`)
+    for (const key of unsaid) {
+      if (member(one, key) !== null) leave(warnings, `tools.*.functionDeclarations.*.${key}: left out, chat completions have no word for it`)
+    }
     return { type: 'function', function: { ...given({ description: one.description, parameters }), name } }
   })
 }

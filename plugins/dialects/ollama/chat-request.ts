@@ -36,7 +36,7 @@ const efforts: ReadonlySet<unknown> = new Set(['low', 'medium', 'high'])
 /** A body of `/api/chat`. Throws `validation.invalid`. Pure. */
 export function chatRequest (asked: Json, server: Server): Wanted {
   const warnings = unknownKeys(asked, chatKeys)
-  const messages = asked.messages == null ? [] : chatMessages(asked.messages, server.slot !== null)
+  const messages = asked.messages == null ? [] : chatMessages(asked.messages, server.slot !== null, warnings)
   const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools')
   return {
     to: 'chat',

@@ -1,38 +1,70 @@
-import { given, isObject, malformed, objectsIn, OpenCalls, stringIn, textOr, typeName } from '../../v1/over-chat/ref.js'
+import {
+  given, isObject, leaveStrangers, malformed, objectsIn, OpenCalls, plainOr, stringIn, textOr, typeName, type Json
+} from '../../v1/over-chat/ref.js'
 import { pictureParts } from './pictures.js'
 
+const spoken: ReadonlySet<string> = new Set(['role', 'content', 'images'])
+const known: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['assistant', new Set([...spoken, 'thinking', 'tool_calls'])],
+  ['tool', new Set([...spoken, 'tool_call_id', 'tool_name', 'name'])]
+])
+
 /**
- * The conversation of a request as chat messages. Calls and results that have no ids are told apart by their order. Throws
- * `validation.invalid`. Pure.
+ * The conversation of a request as chat messages. Calls and results that have no ids are told apart by their order. Only users
+ * show pictures in chat: those of others follow in the user's words, behind all results of the calls before them. What chat has
+ * no place for goes into `warnings`. Throws `validation.invalid`. Pure.
  * @param keepsThoughts whether earlier thinking goes along; upstreams refuse it
  */
-export function chatMessages (messages: unknown, keepsThoughts: boolean): object[] {
+export function chatMessages (messages: unknown, keepsThoughts: boolean, warnings: string[]): object[] {
   const open = new OpenCalls()
-  return objectsIn(messages, 'messages').map((message, i) => {
-    const at = `messages.${i}`
+  let shown: object[] = []
+  const show = (parts: readonly object[]): object[] => {
+    if (shown.length === 0 && parts.length === 0) return []
+    const content = plainOr([...shown, ...parts])
+    shown = []
+    return [{ role: 'user', content }]
+  }
+  const said = objectsIn(messages, 'messages').flatMap((message, i) => {
     const { role } = message
-    const content = message.content == null ? '' : stringIn(message.content, `${at}.content`)
-    switch (role) {
-      case 'system': return { role, content }
-      case 'user': return { role, content: withPictures(content, message.images, `${at}.images`) }
-      case 'assistant': {
-        const made = toolCalls(message.tool_calls, `${at}.tool_calls`, open)
-        return {
-          role,
-          content: content === '' && made.length > 0 ? null : content,
-          ...given({
-            reasoning_content: keepsThoughts && textOr(message.thinking, '') !== '' ? message.thinking : null,
-            tool_calls: made.length > 0 ? made : null
-          })
-        }
-      }
-      case 'tool': {
-        const { tool_call_id: id, tool_name: toolName, name } = message
-        return { role, tool_call_id: open.answered(textOr(id, ''), textOr(toolName, '') || textOr(name, '')), content }
-      }
-      default: throw malformed(`${at}.role`, `must be system, user, assistant or tool, not ${typeName(role)}`)
-    }
+    leaveStrangers(message, known.get(role) ?? spoken, 'messages.*', warnings)
+    if (role === 'user' && shown.length > 0) return show(partsOf(message, `messages.${i}`))
+    const before = role === 'tool' ? [] : show([])
+    const made = chatMessage(message, i, open, keepsThoughts)
+    if (role !== 'user') for (const picture of pictureParts(message.images, `messages.${i}.images`)) shown.push(picture)
+    return [...before, made]
   })
+  return [...said, ...show([])]
+}
+
+function partsOf ({ content, images }: Json, at: string): object[] {
+  const text = content == null ? '' : stringIn(content, `${at}.content`)
+  return [...text === '' ? [] : [{ type: 'text', text }], ...pictureParts(images, `${at}.images`)]
+}
+
+function chatMessage (message: Json, i: number, open: OpenCalls, keepsThoughts: boolean): object {
+  const at = `messages.${i}`
+  const { role } = message
+  const content = message.content == null ? '' : stringIn(message.content, `${at}.content`)
+  switch (role) {
+    case 'system': return { role, content }
+    case 'user': return { role, content: withPictures(content, message.images, `${at}.images`) }
+    case 'assistant': {
+      const made = toolCalls(message.tool_calls, `${at}.tool_calls`, open)
+      return {
+        role,
+        content: content === '' && made.length > 0 ? null : content,
+        ...given({
+          reasoning_content: keepsThoughts && textOr(message.thinking, '') !== '' ? message.thinking : null,
+          tool_calls: made.length > 0 ? made : null
+        })
+      }
+    }
+    case 'tool': {
+      const { tool_call_id: id, tool_name: toolName, name } = message
+      return { role, tool_call_id: open.answered(textOr(id, ''), textOr(toolName, '') || textOr(name, '')), content }
+    }
+    default: throw malformed(`${at}.role`, `must be system, user, assistant or tool, not ${typeName(role)}`)
+  }
 }
 
 export function withPictures (text: string, images: unknown, at: string): unknown {

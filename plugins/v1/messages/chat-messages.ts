@@ -1,5 +1,5 @@
 import {
-  isObject, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, typeName, untranslatable, type Json
+  isObject, leave, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, typeName, untranslatable, type Json
 } from '../over-chat/ref.js'
 
 /**
@@ -11,7 +11,7 @@ export function chatMessages ({ system, messages }: Json, keepsThoughts: boolean
     const at = `messages.${i}.content`
     const { role, content } = message
     if (role === 'assistant') return assistantMessage(blocksOf(content, at), at, keepsThoughts, warnings)
-    if (role === 'user') return userMessages(blocksOf(content, at), at)
+    if (role === 'user') return userMessages(blocksOf(content, at), at, warnings)
     if (role === 'system') return [{ role, content: systemText(content, at) }]
     throw malformed(`messages.${i}.role`, 'must be user, assistant or system')
   })
@@ -30,11 +30,13 @@ function systemText (system: unknown, at: string): string {
 }
 
 /** Results of tools are messages of their own and stand before what the user says to them. */
-function userMessages (blocks: readonly Json[], at: string): object[] {
+function userMessages (blocks: readonly Json[], at: string, warnings: string[]): object[] {
   const results: object[] = []
   const parts: object[] = []
   for (const [i, block] of blocks.entries()) {
+    tellCitations(block, warnings)
     if (block.type === 'tool_result') {
+      if (Array.isArray(block.content)) for (const inner of block.content) if (isObject(inner)) tellCitations(inner, warnings)
       const { text, pictures } = resultOf(block, `${at}.${i}`)
       results.push({ role: 'tool', tool_call_id: stringIn(block.tool_use_id, `${at}.${i}.tool_use_id`), content: text })
       for (const picture of pictures) parts.push(picture)
@@ -43,6 +45,11 @@ function userMessages (blocks: readonly Json[], at: string): object[] {
     }
   }
   return parts.length === 0 ? results : [...results, { role: 'user', content: plainOr(parts) }]
+}
+
+/** Documents and search results may be cited where the model's maker does it; chat has no place for that. */
+function tellCitations ({ citations }: Json, warnings: string[]): void {
+  if (isObject(citations) && citations.enabled === true) leave(warnings, 'messages.*.content.*.citations: left out, nothing here cites')
 }
 
 /** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
@@ -102,7 +109,7 @@ function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: b
     switch (block.type) {
       case 'text': texts.push(stringIn(block.text, `${at}.${i}.text`)); break
       case 'thinking': thoughts.push(textOr(block.thinking, '')); break
-      case 'redacted_thinking': warnings.push(`${at}.${i}: left out, only its maker can read it`); break
+      case 'redacted_thinking': leave(warnings, `${at}.${i}: left out, only its maker can read it`); break
       case 'tool_use': calls.push({
         id: stringIn(id, `${at}.${i}.id`),
         type: 'function',

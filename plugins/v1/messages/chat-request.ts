@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leaveStrangers, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { chatMessages } from './chat-messages.js'
 
 export interface ChatRequest {
@@ -15,6 +15,9 @@ const ownKeys: ReadonlySet<string> = new Set([
   'model', 'messages', 'system', 'max_tokens', 'stop_sequences', 'stream', 'tools', 'tool_choice', 'thinking', 'output_config',
   'output_format', 'metadata', 'service_tier', 'cache_control', 'betas', 'inference_geo', 'context_management', 'container',
   'mcp_servers', 'fallbacks'
+])
+const toolKeys: ReadonlySet<string> = new Set([
+  'type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'eager_input_streaming'
 ])
 /** Tools that the maker of the Messages API runs on its own servers. */
 const SERVER_TOOL = /^(web_search|web_fetch|code_execution|tool_search_tool)(_|$)/
@@ -78,6 +81,7 @@ function functionTools (asked: unknown, warnings: string[]): object[] {
       return []
     }
     if (type !== 'custom' && type !== null && parameters === undefined) throw untranslatable(`tools.${i}`, `a tool of type ${typeName(type)}`)
+    leaveStrangers(tool, toolKeys, 'tools.*', warnings)
     return [{ type: 'function', function: given({ name: stringIn(name, `tools.${i}.name`), description, parameters, strict }) }]
   })
 }

@@ -1,4 +1,4 @@
-import { isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { isObject, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
 interface Turn {
   readonly role: 'user' | 'assistant'
@@ -11,8 +11,19 @@ export interface Conversation {
   readonly messages: readonly Turn[]
 }
 
-/** Chat messages as a conversation of the Messages API, in which turns alternate. Throws `validation.invalid`. */
-export function conversationOf (asked: unknown): Conversation {
+const known: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['assistant', new Set(['role', 'content', 'refusal', 'annotations', 'tool_calls', 'reasoning_content', 'reasoning', 'audio', 'function_call'])],
+  ['tool', new Set(['role', 'content', 'tool_call_id'])]
+])
+const spoken: ReadonlySet<string> = new Set(['role', 'content'])
+const partKeys: ReadonlySet<string> = new Set(['type', 'text', 'image_url', 'file'])
+const imageKeys: ReadonlySet<string> = new Set(['url'])
+
+/**
+ * Chat messages as a conversation of the Messages API, in which turns alternate. What it has no place for goes into `warnings`.
+ * Throws `validation.invalid`.
+ */
+export function conversationOf (asked: unknown, warnings: string[]): Conversation {
   const system: string[] = []
   const messages: Turn[] = []
   const add = (role: Turn['role'], blocks: readonly object[]): void => {
@@ -24,13 +35,14 @@ export function conversationOf (asked: unknown): Conversation {
   for (const [i, message] of objectsIn(asked, 'messages').entries()) {
     const at = `messages.${i}`
     const { role, content } = message
+    leaveStrangers(message, known.get(role) ?? spoken, 'messages.*', warnings)
     switch (role) {
       case 'system':
       case 'developer': system.push(textOf(content, `${at}.content`)); break
-      case 'user': add('user', blocksOf(content, `${at}.content`)); break
+      case 'user': add('user', blocksOf(content, `${at}.content`, warnings)); break
       case 'assistant': add('assistant', [...saidOf(message, at), ...callsOf(message.tool_calls, `${at}.tool_calls`)]); break
       case 'tool': add('user', [{
-        type: 'tool_result', tool_use_id: stringIn(message.tool_call_id, `${at}.tool_call_id`), content: blocksOf(content, `${at}.content`)
+        type: 'tool_result', tool_use_id: stringIn(message.tool_call_id, `${at}.tool_call_id`), content: blocksOf(content, `${at}.content`, warnings)
       }]); break
       default: throw malformed(`${at}.role`, 'must be system, developer, user, assistant or tool')
     }
@@ -44,9 +56,16 @@ function textOf (content: unknown, at: string): string {
 }
 
 /** Earlier reasoning is not said: without its maker's signature it is refused. */
-function saidOf ({ content, refusal }: Json, at: string): object[] {
+function saidOf ({ content, refusal, audio, function_call: call }: Json, at: string): object[] {
+  if (audio != null) throw untranslatable(`${at}.audio`, 'an earlier answer in sound')
+  if (call != null) throw untranslatable(`${at}.function_call`, 'the old form of tools')
   const said = content == null ? textOr(refusal, '') : content
-  return typeof said === 'string' ? texts(said) : objectsIn(said, `${at}.content`).flatMap(part => texts(textOr(part.text ?? part.refusal, '')))
+  if (typeof said === 'string') return texts(said)
+  return objectsIn(said, `${at}.content`).flatMap(({ type, text, refusal: refused }, i) => {
+    if (type === 'text') return texts(stringIn(text, `${at}.content.${i}.text`))
+    if (type === 'refusal') return texts(stringIn(refused, `${at}.content.${i}.refusal`))
+    throw untranslatable(`${at}.content.${i}`, `a part of type ${typeName(type)} that is not the user's`)
+  })
 }
 
 /** Blocks without a text are refused. */
@@ -73,15 +92,20 @@ function inputOf (args: string): object {
   return { arguments: args }
 }
 
-function blocksOf (content: unknown, at: string): object[] {
+function blocksOf (content: unknown, at: string, warnings: string[]): object[] {
   if (content == null) return []
-  return typeof content === 'string' ? texts(content) : objectsIn(content, at).flatMap((part, i) => blockOf(part, `${at}.${i}`))
+  if (typeof content === 'string') return texts(content)
+  return objectsIn(content, at).flatMap((part, i) => {
+    leaveStrangers(part, partKeys, 'messages.*.content.*', warnings)
+    return blockOf(part, `${at}.${i}`, warnings)
+  })
 }
 
-function blockOf (part: Json, at: string): object[] {
+function blockOf (part: Json, at: string, warnings: string[]): object[] {
   switch (part.type) {
     case 'text': return texts(stringIn(part.text, `${at}.text`))
     case 'image_url': {
+      if (isObject(part.image_url)) leaveStrangers(part.image_url, imageKeys, 'messages.*.content.*.image_url', warnings)
       const url = stringIn(isObject(part.image_url) ? part.image_url.url : part.image_url, `${at}.image_url.url`)
       return [{ type: 'image', source: sourceOf(url) ?? { type: 'url', url } }]
     }

@@ -48,7 +48,9 @@ const hints: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => b
 /** A chat completion request in the words of the Messages API. Throws `validation.invalid` for what it has no words for. */
 export function messagesRequest (asked: Json): MessagesRequest {
   for (const [key, isAsked, what] of refused) if (asked[key] != null && isAsked(asked[key])) throw untranslatable(key, what)
-  const { system, messages } = conversationOf(asked.messages)
+  const warnings = hints.filter(([key, isAsked]) => asked[key] != null && isAsked(asked[key]))
+    .map(([key]) => `${key}: left out, the model's API has no such option`)
+  const { system, messages } = conversationOf(asked.messages, warnings)
   const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').map((tool, i) => toolOf(tool, `tools.${i}`))
   const stream = asked.stream === true
   return {
@@ -68,7 +70,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
     }),
     stream,
     tellsUsage: isObject(asked.stream_options) && asked.stream_options.include_usage === true,
-    warnings: hints.filter(([key, isAsked]) => asked[key] != null && isAsked(asked[key])).map(([key]) => `${key}: left out, the model's API has no such option`)
+    warnings
   }
 }
 

@@ -1,4 +1,4 @@
-import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leave, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { flatName } from './chat-tools.js'
 import { opened } from './sealed.js'
 
@@ -86,8 +86,12 @@ export class ChatMessages {
   }
 
   #reasoning ({ content, summary, encrypted_content: secret }: Json): void {
+    const own = opened(secret)
+    if (own === null && typeof secret === 'string' && secret !== '') {
+      leave(this.#warnings, 'input.*.encrypted_content: left out, only its maker can read it')
+    }
     if (!this.#keepsThoughts) return
-    const open = opened(secret) ?? [...listed(content), ...listed(summary)][0] ?? ''
+    const open = own ?? [...listed(content), ...listed(summary)][0] ?? ''
     if (open === '') return
     const message = this.#assistant()
     message.reasoning_content = (message.reasoning_content ?? '') + open

@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leave, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { ChatMessages } from './chat-messages.js'
 import { ChatTools } from './chat-tools.js'
 
@@ -55,6 +55,7 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
   const hasTools = tools.functions.length > 0
   const logprobs = include.includes(LOGPROBS) || asked.top_logprobs != null
   const text = isObject(asked.text) ? asked.text : {}
+  if (slot !== null && text.verbosity != null) leave(warnings, 'text.verbosity: left out, the engine of a slot has no such option')
   const stream = asked.stream === true
   return {
     body: given({

@@ -97,7 +97,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
       ...resultsOf(round).map(({ id, name, text }) => ({ functionResponse: { id, name, response: { output: text } } })),
       ...geminiUser(round.next)
     ] }],
-    chat: (system, contents) => ofGemini({ systemInstruction: { parts: [{ text: system }] }, contents }, true)
+    chat: (system, contents) => ofGemini({ systemInstruction: { parts: [{ text: system }] }, contents }, true, [])
   },
   ollama: {
     user: said => [ollamaUser(said)],
@@ -108,7 +108,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
       ...resultsOf(round).map(({ id, name, text }) => ({ role: 'tool', tool_call_id: id, tool_name: name, content: text })),
       ollamaUser(round.next)
     ],
-    chat: (system, messages) => ofOllama([{ role: 'system', content: system }, ...messages], true)
+    chat: (system, messages) => ofOllama([{ role: 'system', content: system }, ...messages], true, [])
   }
 }
 
@@ -157,7 +157,7 @@ t.test('a conversation of one dialect goes by chat to an upstream of another and
         })
       }
       const said = unthought.rounds.flatMap(round => [...assistant(round.answer), ...results(round)])
-      const { system, messages } = conversationOf(chat(talk.system, [...user(unthought.first), ...said]))
+      const { system, messages } = conversationOf(chat(talk.system, [...user(unthought.first), ...said]), [])
       assert.deepEqual(plain(ofMessages({ system, messages }, false, [])), plain(chatOf(unthought)), name)
     }), { numRuns: 40 })
     t.pass(name)

@@ -30,14 +30,14 @@ t.test('a conversation of very many calls, answered in the other order, costs no
       role('model', numbers.map(i => ({ functionCall: { id: `i${i}`, name: 'f' } }))),
       role('user', numbers.map(i => ({ functionResponse: { id: `i${MANY - 1 - i}`, response: {} } })))
     ]
-  }, true)
+  }, true, [])
   t.match(withIds.at(-1), { role: 'tool', tool_call_id: 'i0' })
   const named = chatMessages({
     contents: [
       role('model', numbers.map(i => ({ functionCall: { name: `f${i}` } }))),
       role('user', numbers.map(i => ({ functionResponse: { name: `f${MANY - 1 - i}`, response: {} } })))
     ]
-  }, true)
+  }, true, [])
   t.match(named[1], { tool_call_id: `call_${MANY - 1}` })
   t.match(named.at(-1), { tool_call_id: 'call_0' })
   t.end()

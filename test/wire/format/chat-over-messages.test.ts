@@ -274,12 +274,12 @@ t.test('a conversation that goes into chat and back is the same', t => {
       messages.push({ role: 'user', content: [...answers, ...next] })
     }
     const chat = chatMessages({ messages, system: 'S' }, false, [])
-    assert.deepEqual(conversationOf(chat), { system: 'S', messages })
+    assert.deepEqual(conversationOf(chat, []), { system: 'S', messages })
   }), { numRuns: 200 })
   // more than a call of a function takes as its arguments
   const many = Array.from({ length: 200_000 }, () => ({ type: 'image', source: { type: 'url', url: 'x:' } }))
   const long = { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: '0', content: many }] }] }
-  const turns = conversationOf(chatMessages(long, false, [])).messages
+  const turns = conversationOf(chatMessages(long, false, []), []).messages
   assert.equal(turns[0]?.content.length, many.length + 1)
   const called = fc.record({ name: fc.string({ minLength: 1 }), args: fc.json(), output: fc.string() })
   fc.assert(fc.property(fc.array(called, { maxLength: 5 }), calls => {

@@ -1,0 +1,98 @@
+import t from 'tap'
+import { chatRequest as geminiRequest } from '../../../plugins/dialects/gemini/request.js'
+import { chatRequest as ollamaRequest } from '../../../plugins/dialects/ollama/chat-request.js'
+import { chatRequest as messagesAsChat } from '../../../plugins/v1/messages/chat-request.js'
+import { messagesRequest } from '../../../plugins/v1/over-messages/messages-request.js'
+import { chatRequest as responsesAsChat, NOT_KEPT } from '../../../plugins/v1/responses/chat-request.js'
+
+interface Told { readonly body: object, readonly warnings: readonly string[] }
+type Say = (message: object) => Told
+
+const slot = { name: 'agent', enable_thinking: null } as never
+const picture = 'iVBORw0KGgoAAAANSUhEUg'
+const shown = { type: 'image_url', image_url: { url: `data:image/png;base64,${picture}` } }
+
+const ollama: Say = message => ollamaRequest({ messages: [message, message] }, { model: 'm', slot, context: null, inserts: true })
+const chat: Say = message => messagesRequest({ model: 'm', messages: [message, message] })
+const messages: Say = block => messagesAsChat({ model: 'm', messages: [{ role: 'user', content: [block, block] }] }, slot)
+const messagesTool: Say = tool => {
+  const tools = [tool, tool].map(more => ({ name: 'f', input_schema: {}, ...more }))
+  return messagesAsChat({ model: 'm', messages: [{ role: 'user', content: 'hi' }], tools }, slot)
+}
+const gemini: Say = part => geminiRequest({ contents: [{ parts: [part, part] }] }, 'm', slot, false)
+const geminiTool: Say = more => geminiRequest({ contents: 'hi', tools: [{ functionDeclarations: [{ name: 'f', ...more }, { name: 'g', ...more }] }] }, 'm', slot, false)
+const responses: Say = item => responsesAsChat({ model: 'm', input: [item, item] }, slot, NOT_KEPT)
+
+const document = { type: 'document', source: { type: 'text', data: 'a text' } }
+const inline = { inlineData: { mimeType: 'image/png', data: picture } }
+
+/** Where each member goes: into the body, into a warning, or nowhere, which its name refuses. */
+type Goes = { readonly body: RegExp } | { readonly warning: string } | { readonly refused: string }
+const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
+  [ollama, { role: 'tool', content: 'x', images: [picture] }, { body: /"role":"user","content":\[\{"type":"image_url"/ }],
+  [ollama, { role: 'system', content: 'x', images: [picture] }, { body: /"role":"user","content":\[\{"type":"image_url"/ }],
+  [ollama, { role: 'assistant', content: 'x', images: [picture] }, { body: /"role":"user","content":\[\{"type":"image_url"/ }],
+  [ollama, { role: 'user', content: 'x', mood: 'good' }, { warning: 'messages.*.mood: not known here and left out' }],
+  [ollama, { role: 'user', content: 'x', tool_calls: [{}] }, { warning: 'messages.*.tool_calls: not known here and left out' }],
+  [ollama, { role: 'user', content: 'x', images: [], thinking: '' }, { body: /"content":"x"/ }],
+  [ollama, { role: 'constructor', content: 'x' }, { refused: 'messages.0.role' }],
+  [chat, { role: 'user', content: 'x', name: 'Ann' }, { warning: 'messages.*.name: not known here and left out' }],
+  [chat, { role: 'user', content: [{ ...shown, image_url: { ...shown.image_url, detail: 'high' } }] }, { warning: 'messages.*.content.*.image_url.detail: not known here and left out' }],
+  [chat, { role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] }, { body: /"text":"no"/ }],
+  [chat, { role: 'assistant', content: [shown] }, { refused: 'messages.0.content.0' }],
+  [chat, { role: 'assistant', content: null, audio: { id: 'a' } }, { refused: 'messages.0.audio' }],
+  [chat, { role: 'assistant', content: null, function_call: { name: 'f' } }, { refused: 'messages.0.function_call' }],
+  [chat, { role: 'assistant', content: 'x', audio: null, refusal: null, annotations: [] }, { body: /"text":"x"/ }],
+  [messages, { ...document, citations: { enabled: true } }, { warning: 'messages.*.content.*.citations: left out, nothing here cites' }],
+  [messages, { ...document, citations: { enabled: false } }, { body: /a text/ }],
+  [messages, { type: 'tool_result', tool_use_id: 'c', content: [{ ...document, citations: { enabled: true } }] }, { warning: 'messages.*.content.*.citations: left out, nothing here cites' }],
+  [messagesTool, { input_examples: [{}] }, { warning: 'tools.*.input_examples: not known here and left out' }],
+  [messagesTool, { defer_loading: true }, { warning: 'tools.*.defer_loading: not known here and left out' }],
+  [messagesTool, { allowed_callers: ['code_execution_20250825'] }, { warning: 'tools.*.allowed_callers: not known here and left out' }],
+  [messagesTool, { defer_loading: false, cache_control: { type: 'ephemeral' } }, { body: /"name":"f"/ }],
+  [geminiTool, { response: { type: 'STRING' } }, { warning: 'tools.*.functionDeclarations.*.response: left out, chat completions have no word for it' }],
+  [geminiTool, { behavior: 'NON_BLOCKING' }, { warning: 'tools.*.functionDeclarations.*.behavior: left out, chat completions have no word for it' }],
+  [gemini, { ...inline, videoMetadata: { fps: 1 } }, { warning: 'contents.*.parts.*.videoMetadata: left out, chat completions have no word for it' }],
+  [gemini, { ...inline, media_resolution: { level: 'LOW' } }, { warning: 'contents.*.parts.*.mediaResolution: left out, chat completions have no word for it' }],
+  [() => geminiRequest({ contents: 'hi', toolConfig: { retrievalConfig: { languageCode: 'en' } } }, 'm', slot, false), {}, { warning: 'toolConfig.retrievalConfig: left out, nothing here looks it up' }],
+  [responses, { type: 'reasoning', encrypted_content: 'gAAA' }, { warning: 'input.*.encrypted_content: left out, only its maker can read it' }],
+  [responses, { type: 'reasoning', encrypted_content: `svc1.${Buffer.from('hm').toString('base64')}` }, { body: /"reasoning_content":"hmhm"/ }],
+  [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, slot, NOT_KEPT), {}, { warning: 'text.verbosity: left out, the engine of a slot has no such option' }],
+  [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, null, NOT_KEPT), {}, { body: /"verbosity":"low"/ }]
+]
+
+t.test('what a request says goes on, is named in a warning once, or is refused by its name', async t => {
+  for (const [say, said, goes] of rows) {
+    const what = JSON.stringify(said).slice(0, 120)
+    if ('refused' in goes) {
+      t.throws(() => say(said), { code: 'validation.invalid', param: goes.refused }, what)
+      continue
+    }
+    const { body, warnings } = say(said)
+    if ('body' in goes) t.match(JSON.stringify(body), goes.body, what)
+    t.strictSame(warnings, 'warning' in goes ? [goes.warning] : [], what)
+  }
+})
+
+t.test('pictures that a tool gave stand behind all results of the calls, in the next words of the user', async t => {
+  const call = (name: string): object => ({ function: { name, arguments: {} } })
+  const { body } = ollamaRequest({
+    messages: [
+      { role: 'assistant', content: '', tool_calls: [call('a'), call('b')] },
+      { role: 'tool', tool_name: 'a', content: 'one', images: [picture] },
+      { role: 'tool', tool_name: 'b', content: 'two' },
+      { role: 'user', content: 'what is it?' }
+    ]
+  }, { model: 'm', slot, context: null, inserts: true })
+  t.match(body.messages, [
+    { role: 'assistant' }, { role: 'tool', content: 'one' }, { role: 'tool', content: 'two' },
+    { role: 'user', content: [shown, { type: 'text', text: 'what is it?' }] }
+  ])
+  t.equal((body.messages as object[]).length, 4)
+})
+
+t.test('as many unknown members as a client likes are a few warnings', async t => {
+  const message = { role: 'user', content: 'x', ...Object.fromEntries(Array.from({ length: 9000 }, (_, i) => [`key${i}`, 1])) }
+  t.equal(ollama(message).warnings.length, 50)
+  t.equal(chat(message).warnings.length, 50)
+})
