@@ -21,14 +21,20 @@ const extracts = (core: Core): boolean => core.outside.abilities.extracts === tr
  * when it is switched off is cancelled.
  */
 export function startExtraction (core: Core): void {
-  const { table, queue } = operationsOf(core)
-  // it may have been switched off while nothing ran
-  if (!extracts(core)) table.cancelAll('graph_maintenance')
-  core.outside.onAbilities(() => {
+  const { queue } = operationsOf(core)
+  const cancelLeft = (): void => {
     if (extracts(core)) return
-    const count = queue.cancelAll('graph_maintenance')
-    if (count > 0) core.log('info', 'the graph was switched off, and what was being extracted is cancelled', { operations: count })
-  })
+    try {
+      const count = queue.cancelAll('graph_maintenance')
+      if (count > 0) core.log('info', 'the graph was switched off, and what was being extracted is cancelled', { operations: count })
+    } catch (error) {
+      // the work itself looks once more whether the graph is on
+      core.log('warn', 'what was being extracted could not be cancelled', { error: (error as Error).message })
+    }
+  }
+  // it may have been switched off while nothing ran
+  cancelLeft()
+  core.outside.onAbilities(cancelLeft)
   core.hooks.retaining.push(({ bankId, documents, memories }) => {
     if (!extracts(core) || core.outside.abilities.chat.model === null || memories.length === 0) return
     for (const document of documents) {

@@ -56,9 +56,16 @@ function refreshDue (core: Core): void {
 }
 
 export const startSchedules: Background = core => {
-  refreshDue(core)
-  core.outside.onAbilities(() => refreshDue(core))
-  const timer = setInterval(() => refreshDue(core), LOOK_MS)
+  const look = (): void => {
+    try {
+      refreshDue(core)
+    } catch (error) {
+      core.log('warn', 'mental models that are due could not be made anew', { error: (error as Error).message })
+    }
+  }
+  look()
+  core.outside.onAbilities(look)
+  const timer = setInterval(look, LOOK_MS)
   timer.unref()
   core.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
 }

@@ -41,6 +41,8 @@ const AT_ONCE = 4
 const LOOK_AHEAD = 2 * AT_ONCE * operationTypes.length
 /** A timer holds no longer pause than this; the queue then looks again. */
 const LONGEST_TIMER_MS = 60_000
+/** After a disk that took nothing. */
+const LATER_MS = 5_000
 
 /** Runs the operations of all banks, one at a time for each lane, and survives the end of the process at any moment. */
 export class OperationQueue {
@@ -48,6 +50,10 @@ export class OperationQueue {
   readonly #works = new Map<OperationType, Work>()
   readonly #running = new Map<string, { readonly lane: string, readonly abort: AbortController }>()
   #timer: NodeJS.Timeout | null = null
+  /** Operations are processing that do not run: of the process before, or their end could not be written. */
+  #isLeft = true
+  /** The last look failed, and the next one is at the timer's end. */
+  #isStuck = false
 
   constructor (deps: QueueDeps) {
     this.#deps = deps
@@ -59,8 +65,7 @@ export class OperationQueue {
   }
 
   start (): void {
-    const { core, table } = this.#deps
-    table.resume()
+    const { core } = this.#deps
     core.closing.addEventListener('abort', () => {
       if (this.#timer !== null) clearTimeout(this.#timer)
       for (const { abort } of this.#running.values()) abort.abort(core.closing.reason)
@@ -68,23 +73,45 @@ export class OperationQueue {
     this.wake()
   }
 
-  /** Looks for work; call it after adding some. */
+  /** Looks for work; call it after adding some. Never throws: where nothing can be read or written, it looks again later. */
   wake (): void {
-    const { core, table } = this.#deps
-    if (core.closing.aborted) return
-    const lanes = new Set([...this.#running.values()].map(({ lane }) => lane))
-    if (this.#running.size < AT_ONCE) {
-      for (const next of table.runnable(LOOK_AHEAD)) {
-        const lane = laneOf(next)
-        if (lanes.has(lane) || this.#running.size >= AT_ONCE) continue
-        lanes.add(lane)
-        this.#begin(next.id, lane)
-      }
+    const { core } = this.#deps
+    if (core.closing.aborted || this.#isStuck) return
+    let inMs: number | null
+    try {
+      this.#beginAll()
+      inMs = this.#nextLook()
+    } catch (error) {
+      this.#isStuck = true
+      inMs = LATER_MS
+      core.log('warn', 'operations of the memory engine cannot be begun and wait', { error: (error as Error).message })
     }
     if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = inMs === null ? null : setTimeout(() => {
+      this.#isStuck = false
+      this.wake()
+    }, inMs).unref()
+  }
+
+  #beginAll (): void {
+    const { table } = this.#deps
+    if (this.#isLeft) table.resume([...this.#running.keys()])
+    this.#isLeft = false
+    if (this.#running.size >= AT_ONCE) return
+    const lanes = new Set([...this.#running.values()].map(({ lane }) => lane))
+    for (const next of table.runnable(LOOK_AHEAD)) {
+      const lane = laneOf(next)
+      if (lanes.has(lane) || this.#running.size >= AT_ONCE) continue
+      lanes.add(lane)
+      this.#begin(next.id, lane)
+    }
+  }
+
+  /** How long until one may run that waits for its pause to end, or until the next look; null if none waits. */
+  #nextLook (): number | null {
+    const { core, table } = this.#deps
     const at = table.nextRetryAt()
-    this.#timer = at === null ? null : setTimeout(() => this.wake(), Math.min(LONGEST_TIMER_MS, Math.max(0, at - core.now()) + 1))
-    this.#timer?.unref()
+    return at === null ? null : Math.min(LONGEST_TIMER_MS, Math.max(0, at - core.now()) + 1)
   }
 
   /** Ends it if it waits or runs; its children too. Nothing that it has not committed stays. */
@@ -122,6 +149,7 @@ export class OperationQueue {
     const abort = new AbortController()
     this.#running.set(id, { lane, abort })
     void this.#run(table.get(id)!, abort.signal).catch((error: unknown) => {
+      this.#isLeft = true
       core.log('warn', 'an operation of the memory engine could not be ended', { operation: id, error: (error as Error).message })
     }).finally(() => {
       this.#running.delete(id)

@@ -193,9 +193,10 @@ export class OperationTable {
     this.#set(id, { progress: JSON.stringify(progress) })
   }
 
-  /** What ran when the process ended runs again. */
-  resume (): void {
-    this.#store.run(`UPDATE operations SET status = 'pending' WHERE status = 'processing' AND type != 'batch_retain'`, [])
+  /** What ran when the process ended runs again, and so does all that is processing but for what runs now. */
+  resume (running: readonly string[]): void {
+    this.#store.run(`UPDATE operations SET status = 'pending' WHERE status = 'processing' AND type != 'batch_retain'
+      AND id NOT IN (SELECT value FROM json_each(?))`, [JSON.stringify(running)])
   }
 
   /** Brings a parent to the state of its children. */

@@ -28,6 +28,10 @@ const BANK_PATH = '/v1/default/banks/{bank_id}'
 /** How many lines of a bank are kept, at least about. */
 export const KEPT_RECORDS = 5000
 const FLUSH_MS = 500
+/** After a disk that took nothing. */
+const LATER_MS = 5_000
+/** What waits for such a disk: older lines are let go. */
+const MOST_WAITING = 5_000
 
 interface Entry {
   readonly bankId: string
@@ -54,16 +58,31 @@ export class AuditLog {
 
   add (entry: Entry): void {
     this.#waiting.push(entry)
-    this.#timer ??= setTimeout(() => this.flush(), FLUSH_MS).unref()
+    this.#flushIn(FLUSH_MS)
   }
 
+  #flushIn (ms: number): void {
+    this.#timer ??= setTimeout(() => this.flush(), ms).unref()
+  }
+
+  /** Never throws: what cannot be written is tried again later. */
   flush (): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     const entries = this.#waiting
     this.#waiting = []
-    const { store, closing } = this.#core
-    if (entries.length === 0 || closing.aborted) return
+    if (entries.length === 0 || this.#core.closing.aborted) return
+    try {
+      this.#write(entries)
+    } catch (error) {
+      this.#core.log('warn', 'lines of the audit log of the memory engine could not be written and wait', { lines: entries.length, error: (error as Error).message })
+      this.#waiting = entries.slice(-MOST_WAITING)
+      this.#flushIn(LATER_MS)
+    }
+  }
+
+  #write (entries: readonly Entry[]): void {
+    const { store } = this.#core
     store.transaction(() => {
       for (const entry of entries) {
         const bank = findBank(store, entry.bankId)

@@ -10,6 +10,8 @@ import { WebhookTable, type Attempt, type Delivery, type Webhook } from './webho
 /** The pauses before new tries: 5 s, 5 min, 30 min, 2 h, 5 h. */
 const PAUSES_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000]
 const LONGEST_TIMER_MS = 600_000
+/** After a disk that took nothing. */
+const LATER_MS = 5_000
 const SHOWN_ANSWER_CHARS = 1000
 
 /** Sends what events have laid down, one after the other, again where it failed, and goes on after a restart. */
@@ -17,6 +19,8 @@ export function startWebhooks (core: Core): void {
   const table = new WebhookTable(core)
   let timer: NodeJS.Timeout | null = null
   let isSending = false
+  /** What was sent, where that could not be written down: it is not sent again. */
+  let unwritten: { readonly seq: number, readonly attempt: Attempt } | null = null
   core.hooks.retaining.push(({ bank, bankId, documents }) => {
     for (const seq of documents) {
       table.announce(bank, 'retain.completed', () => {
@@ -55,17 +59,25 @@ export function startWebhooks (core: Core): void {
       return
     }
     isSending = true
-    void send(next).catch((error: unknown) => {
-      core.log('warn', 'a webhook of the memory engine could not be sent', { error: (error as Error).message })
-    }).finally(() => {
+    void send(next).then(() => {
       isSending = false
       wake()
+    }).catch((error: unknown) => {
+      isSending = false
+      core.log('warn', 'how a webhook of the memory engine was sent could not be written down', { error: (error as Error).message })
+      if (core.closing.aborted) return
+      timer = setTimeout(wake, LATER_MS)
+      timer.unref()
     })
   }
 
   async function send (delivery: Delivery): Promise<void> {
-    const attempt = await tried(core, table.bySeq(delivery.webhook)!, delivery)
-    if (!core.closing.aborted) table.attempted(delivery, attempt)
+    const attempt = unwritten?.seq === delivery.seq ? unwritten.attempt
+      : await tried(core, table.bySeq(delivery.webhook)!, delivery)
+    if (core.closing.aborted) return
+    unwritten = { seq: delivery.seq, attempt }
+    table.attempted(delivery, attempt)
+    unwritten = null
   }
 }
 

@@ -333,3 +333,30 @@ t.test('a body that does not end is refused by what came first, and bodies of al
   await t.rejects(first, { message: 'left' })
   t.match(await ask(body(60).stream), { status: 413 }, 'there is room again')
 })
+
+t.test('where the disk takes nothing, recall goes on, also after a restart, and what waits is written when there is room', async t => {
+  const logs: string[] = []
+  const log = (_level: string, message: string): void => { logs.push(message) }
+  const { call, engine, path } = openEngine(t, { log })
+  const recalled = async (): Promise<void> => {
+    t.match(await call('POST', 'b/memories/recall', { query: 'tea' }), { status: 200, body: { results: [{ text: 'Tea.' }] } })
+  }
+  const logged = async (message: RegExp): Promise<void> => { while (!logs.some(each => message.test(each))) await recalled() }
+  await retain(call, 'b', 'Tea.')
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  for (const [name, what] of [['lines', 'INSERT ON audit_log'], ['states', 'UPDATE ON operations']] as const) {
+    store.exec(`CREATE TRIGGER no_${name} BEFORE ${what} BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`)
+  }
+  const { body: { operation_id: id } } = await call('POST', 'b/memories', { items: [{ content: 'Coffee.' }], async: true })
+  await logged(/operations .* cannot be begun/)
+  await logged(/lines of the audit log .* wait/)
+  t.notOk(logs.some(each => /thread .* failed/.test(each)), 'the thread goes on')
+  await engine.close()
+  logs.length = 0
+  await logged(/operations .* cannot be begun/)
+  await engine.close()
+  store.exec('DROP TRIGGER no_lines; DROP TRIGGER no_states')
+  t.match(await over(call, 'b', id), { status: 'completed' })
+  t.match((await call('GET', 'b/audit-logs')).body.items, [{ action: 'retain' }])
+})

@@ -4,6 +4,7 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { sendToWeb } from '../../../../plugins/services/memory-engine/web-errand.js'
 import type { Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
 import { openEngine } from './support.js'
@@ -96,4 +97,33 @@ t.test('a webhook goes to the address that its name was judged by, and to none t
   asked.length = 0
   const answer = await sendToWeb(errand, signal, { addressesOf, isAllowed: () => true })
   t.same([answer.status, answer.body.length, asked], [302, 64 * 1024, ['example.com']], 'a redirect is an answer, and its name is looked up once')
+})
+
+t.test('what was sent is not sent again where that cannot be written down', async t => {
+  const logs: string[] = []
+  let sent = 0
+  const { call, path } = openEngine(t, {
+    log: (_level, message) => { logs.push(message) }, run: () => {
+      sent++
+      return Promise.resolve({ status: 200, body: Buffer.alloc(0) })
+    }
+  })
+  await call('PUT', 'b', {})
+  const { body: { id } } = await call('POST', 'b/webhooks', { url: 'https://example.com/x', event_types: ['retain.completed'] })
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  store.exec(`CREATE TRIGGER full BEFORE UPDATE ON webhook_deliveries BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`)
+  const retain = (n: number): Promise<unknown> => call('POST', 'b/memories', { items: [{ content: `Note ${n}.`, document_id: `d${n}` }] })
+  await retain(0)
+  while (logs.length === 0) await call('GET', '/version')
+  t.match(logs[0], /could not be written down/)
+  for (const n of [1, 2, 3]) await retain(n)
+  t.equal(sent, 1)
+  store.exec('DROP TRIGGER full')
+  await retain(4)
+  for (let isOver = false; !isOver;) {
+    const { items } = (await call('GET', `b/webhooks/${id}/deliveries`)).body
+    isOver = items.length === 5 && items.every(({ status }: { status: string }) => status === 'delivered')
+  }
+  t.equal(sent, 5)
 })
