@@ -234,7 +234,7 @@ export function memoryBars ({ hit_at_10: together, hit_at_10_apart: apart, bad_r
     value === null ? [] : [{ name: `LoCoMo, ${name}`, value, limit: `>= ${least.toFixed(2)}`, ok: value >= least }]
   const bars = (shape: string, its: Shares, least: number): Bar[] => [
     ...bar(`${shape}text alone`, its.text, least), ...bar(`${shape}with text and rerank`, its.text_and_rerank, its.text),
-    ...bar(`${shape}with vectors`, its.vectors, Math.max(0.74, its.vectors_without_links ?? 0)),
+    ...bar(`${shape}with vectors`, its.vectors, Math.max(0.74, its.text, its.vectors_without_links ?? 0)),
     ...bar(`${shape}with vectors and rerank`, its.rerank, its.vectors ?? 0)
   ]
   return [...bars('', together, 0.68), ...bars('each turn by itself, ', apart, 0.69),
