@@ -23,8 +23,10 @@ export async function bodyOf (
   }
 }
 
-function whole (body: Readable): Promise<Buffer> {
+export function whole (body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    // its client left before anything of it was read: nothing would be told any more
+    if (body.destroyed) return reject(new Error('the body broke off'))
     const chunks: Buffer[] = []
     body.on('data', (chunk: Buffer) => { chunks.push(chunk) })
       .on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
@@ -44,6 +46,7 @@ export function bounded (body: Readable, announced: number, limit: number): Read
       else done(null, chunk)
     }
   })
+  if (body.destroyed) return counter.destroy(new Error('the body broke off'))
   body.on('error', error => counter.destroy(error)).on('close', () => { if (!body.readableEnded) counter.destroy() })
   return body.pipe(counter)
 }

@@ -3,7 +3,7 @@ import { defineRoute, handled, pause, svcError, type AnyRoute, type Clock, type 
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
-  bankPath, engineFailure, engineValue, memoryError, readReply, type MemoryService
+  askEngine, bankPath, deletionSignal, engineFailure, engineValue, memoryError, readReply, type MemoryService
 } from '../../services/memory/ref.js'
 import { enteredBank } from './access.js'
 import { bankParam, BANKS, engineAnswerSchema, reply, tag } from './bank-routes.js'
@@ -102,7 +102,8 @@ export function successorRoutes ({ clock, config, memory }: SuccessorDeps): AnyR
         const bank = await enteredBank(memory, call)
         const signal = call.signal
         const engine = memory.engine()
-        const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal })
+        // one whose client leaves now is cancelled by its id
+        const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal: deletionSignal() })
         const url = await exported(bank, String((begun as { readonly operation_id?: unknown }).operation_id), signal)
         const [path = '', query = ''] = url.split('?')
         const answer = await engine.request({ method: 'GET', path, query, headers: {}, body: null, signal })
@@ -150,18 +151,24 @@ export function successorRoutes ({ clock, config, memory }: SuccessorDeps): AnyR
     })
   ]
 
-  /** Where the file of an export is, once it is made. */
+  /** Where the file of an export is, once it is made. One whose client leaves is cancelled: each new try begins another. */
   async function exported (bank: string, operation: string, signal: AbortSignal): Promise<string> {
     const path = bankPath(bank, 'operations', operation)
-    for (;;) {
-      const { status, result_metadata: result, error_message: why } = await engineValue(memory.engine(), { method: 'GET', path, signal }) as Config
-      const { download_url: url } = (result ?? {}) as { readonly download_url?: unknown }
-      if (status === 'completed' && typeof url === 'string' && url.startsWith('/')) return url
-      if (status !== 'pending' && status !== 'processing') {
-        throw memoryError('memory.engine_error', `the export ended as ${String(status)}: ${typeof why === 'string' ? why : 'no file was made'}`)
+    try {
+      for (;;) {
+        const { status, result_metadata: result, error_message: why } = await engineValue(memory.engine(), { method: 'GET', path, signal }) as Config
+        const { download_url: url } = (result ?? {}) as { readonly download_url?: unknown }
+        if (status === 'completed' && typeof url === 'string' && url.startsWith('/')) return url
+        if (status !== 'pending' && status !== 'processing') {
+          throw memoryError('memory.engine_error', `the export ended as ${String(status)}: ${typeof why === 'string' ? why : 'no file was made'}`)
+        }
+        await pause(clock, EXPORT_LOOK_MS, signal)
+        signal.throwIfAborted()
       }
-      await pause(clock, EXPORT_LOOK_MS, signal)
-      signal.throwIfAborted()
+    } catch (error) {
+      // where it is over meanwhile, the engine refuses
+      if (signal.aborted) await askEngine(memory.engine(), { method: 'DELETE', path, signal: deletionSignal() }).catch(() => null)
+      throw error
     }
   }
 }

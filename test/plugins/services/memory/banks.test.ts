@@ -1,7 +1,10 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import t from 'tap'
 import docs from '../../../../plugins/api/docs/index.js'
+import { bounded, whole } from '../../../../plugins/api/memory/body.js'
 import { engineRoutes } from '../../../../plugins/api/memory/engine-routes.js'
 import { subgraphOf } from '../../../../plugins/api/memory/subgraph.js'
 import { fakeHindsight } from './fake-hindsight.js'
@@ -125,6 +128,29 @@ t.test('the engine\'s own routes reach it as they are, and what it destroys, ref
     t.match([sent.status, await sent.json()], [202, { operation_id: 'op' }])
     t.equal(fake.seen.at(-1)!.url, '/v1/default/banks/b/document-transfer?on_conflict=replace')
     fake.instead.clear()
+  })
+
+  await t.test('an export whose client leaves is cancelled', async t => {
+    const say = (response: ServerResponse, value: object): void => { response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value)) }
+    const leaves = new AbortController()
+    const cancelled = new Promise<void>(resolve => {
+      fake.instead.set('/v1/default/banks/b/document-transfer/export', (_request, response) => say(response, { operation_id: 'op-1' }))
+      fake.instead.set('/v1/default/banks/b/operations/op-1', ({ method }, response) => {
+        say(response, { status: 'processing', success: true })
+        if (method === 'DELETE') resolve()
+        else leaves.abort()
+      })
+    })
+    await t.rejects(host.fetch('/api/memory/banks/b/document-transfer', { signal: leaves.signal }))
+    await cancelled
+    t.equal(fake.calls.at(-1), 'DELETE /v1/default/banks/b/operations/op-1')
+    fake.instead.clear()
+  })
+
+  await t.test('a body whose client left before it was read is no body that is waited for', async t => {
+    const left = new PassThrough().destroy()
+    await t.rejects(whole(left), { message: 'the body broke off' })
+    await t.rejects(bounded(left, 0, 1024).toArray(), { message: 'the body broke off' })
   })
 
   await t.test('the part of a graph that can be drawn', async t => {
