@@ -3,6 +3,7 @@ import { measureColdStart } from '../cold-start.js'
 import type { ChatCall } from '../load.js'
 import { peersHere, programOf, type Peer } from './peer-programs.js'
 import { answers, startPeer } from './peer-server.js'
+import { shipped } from './shipped.js'
 import { measurePlain, type PlainResult, type PlainTarget } from '../plain.js'
 import { startNginx, startProgram, type BenchServer } from '../servers.js'
 import { expectedStream, percentile, runStreams, STREAM_EVENTS, type StreamsResult } from '../streams.js'
@@ -39,7 +40,7 @@ export async function measurePeers (home: string, options: PeersOptions): Promis
   if (nginx !== null) starters.set('nginx', async up => ({ server: await startNginx(up.origin, nginx), startMs: null }))
   starters.set('bare node proxy', async up => ({ server: await startProgram('peers/bare-proxy', [up.origin]), startMs: null }))
   starters.set('svc, slot', up => startGateway(up, join(home, `slot-${up.port}`), 'agent'))
-  starters.set('svc, remote upstream', up => startGateway(up, join(home, `remote-${up.port}`), 'remote/bench'))
+  starters.set('svc, remote upstream', up => startPeer(shipped, process.execPath, home, up.origin))
   for (const { peer, path } of here) starters.set(peer.name, up => startPeer(peer, path, home, up.origin))
   const plain = await withAll(starters, nginx === null ? startProgram('upstream', []) : startNginx(null, nginx), async runners => {
     const results = await measurePlain(runners, rounds, seconds, say)
@@ -58,6 +59,7 @@ export async function measurePeers (home: string, options: PeersOptions): Promis
   }]))
 }
 
+/** A test program, because its engine is the upstream of the others: one that a slot starts would be a program of its own. */
 async function startGateway (upstream: BenchServer, home: string, model: string): Promise<Runner> {
   const begun = performance.now()
   const server = await startProgram('bench-gateway', [String(upstream.port), home])
