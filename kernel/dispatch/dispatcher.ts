@@ -28,7 +28,7 @@ import { ModelLookup } from './route/model-lookup.js'
 import type { Route } from './route/resolve.js'
 import { PRIORITY_HEADER } from './requests/priority.js'
 import { SlotTrips } from './call/slot-trips.js'
-import { OutgoingDesk } from './call/watched-call.js'
+import { OutgoingWatchHolder } from './call/watched-call.js'
 import { UploadMemory } from './upload/upload-memory.js'
 import { UploadRun, type UploadCall, type UploadDeps } from './upload/upload-run.js'
 import type { UpstreamPool } from './upstream/upstream-pool.js'
@@ -53,7 +53,7 @@ export class GatewayDispatcher implements DispatchService {
   readonly #deps: DispatcherDeps
   readonly active: ActiveRequests
   readonly #interceptors = new Interceptors()
-  readonly #outgoing = new OutgoingDesk()
+  readonly #outgoing = new OutgoingWatchHolder()
   readonly #preparing: PrepareDeps
   readonly #toSlots: SlotTrips
   readonly #toUpstreams: TripDeps

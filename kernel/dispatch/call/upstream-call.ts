@@ -9,12 +9,12 @@ import type { Asked } from './prepared.js'
 import { StreamShaper } from '../answer/stream-shaper.js'
 import { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { wireTo } from '../upstream/upstream-wire.js'
-import { WatchedCall, type OutgoingDesk } from './watched-call.js'
+import { WatchedCall, type OutgoingWatchHolder } from './watched-call.js'
 
 export interface UpstreamContext extends CallContext {
   /** Names this gateway among those that a request comes through. */
   readonly token: string
-  readonly outgoing: OutgoingDesk
+  readonly outgoing: OutgoingWatchHolder
 }
 
 export interface UpstreamCallInput {
@@ -70,7 +70,7 @@ export function callUpstream (
 }
 
 /** Null while nothing watches what goes out, or for a call that the watch lets pass: then nothing is made for it. */
-function watchedCall ({ watch }: OutgoingDesk, input: UpstreamCallInput, sink: AnswerSink): WatchedCall | null {
+function watchedCall ({ watch }: OutgoingWatchHolder, input: UpstreamCallInput, sink: AnswerSink): WatchedCall | null {
   if (watch === null) return null
   const { asked: { request, requestId, origin }, upstream, modelId, surface, view, body, counter } = input
   const end = watch({

@@ -4,7 +4,7 @@ import { UsageReader } from '../answer/usage-reader.js'
 import type { TokenCount } from '../requests/active-requests.js'
 
 /** The one watch of what goes to upstreams (contract `DispatchService.watchOutgoing`). */
-export class OutgoingDesk {
+export class OutgoingWatchHolder {
   watch: OutgoingWatch | null = null
 
   use (watch: OutgoingWatch): () => void {

@@ -1,5 +1,5 @@
 import { isSvcError, reservedToolServerIds, type ToolServerInput } from 'svc-gateway/plugin'
-import type { ToolServerDesk } from '../../services/tool-servers/ref.js'
+import type { ToolServerService } from '../../services/tool-servers/ref.js'
 import { mcpError } from './errors.js'
 import type { InstallBody } from './schemas.js'
 
@@ -14,7 +14,7 @@ const told = ['tools', 'env_required', 'source_kind']
 
 /** A record that is to be, from an address, a spec or a manifest. Throws as `POST /api/mcp/install` says. */
 export async function planInstallation (
-  body: InstallBody, servers: Pick<ToolServerDesk, 'resolve'>, installedAt: string, signal: AbortSignal
+  body: InstallBody, servers: Pick<ToolServerService, 'resolve'>, installedAt: string, signal: AbortSignal
 ): Promise<Installation> {
   const { url, spec, manifest, id: wanted, args, env, secrets, enabled } = body
   const given = url ?? spec

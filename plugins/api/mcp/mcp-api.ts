@@ -2,7 +2,7 @@ import {
   type ActivityLog, type ActivityNote, type Clock, type ConfigService, type EventBus, type GatewayInfo, type RouteCall,
   type ToolCatalogue
 } from 'svc-gateway/plugin'
-import type { ToolServerDesk } from '../../services/tool-servers/ref.js'
+import type { ToolServerService } from '../../services/tool-servers/ref.js'
 import { mcpError } from './errors.js'
 import type { ServerRow } from './schemas.js'
 import { bundledRow, installedRow, type RowContext } from './server-row.js'
@@ -14,7 +14,7 @@ export interface McpServices {
   readonly config: ConfigService
   readonly events: EventBus
   readonly info: GatewayInfo
-  readonly servers: ToolServerDesk
+  readonly servers: ToolServerService
   readonly tools: ToolCatalogue
 }
 

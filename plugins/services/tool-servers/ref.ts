@@ -96,7 +96,7 @@ export interface CatalogItem {
 }
 
 /** The installed tool servers. Ids that are not installed throw `mcp.not_found`. */
-export interface ToolServerDesk {
+export interface ToolServerService {
   list (): readonly { readonly server: NamedToolServer, readonly status: ServerStatus }[]
   get (id: string): { readonly server: NamedToolServer, readonly status: ServerStatus }
   /** Whether a tool's calls wait for an approval. */
@@ -115,4 +115,4 @@ export interface ToolServerDesk {
   refreshCatalog (signal: AbortSignal): Promise<number>
 }
 
-export const toolServersRef = createServiceRef<ToolServerDesk>('tool-servers.desk')
+export const toolServersRef = createServiceRef<ToolServerService>('tool-servers.service')

@@ -8,7 +8,7 @@ import type { ConnectionDeps } from './connection.js'
 import { HostedServer, type HostedServerDeps } from './hosted-server.js'
 import type { Learned } from './learned.js'
 import { createPublicAgent } from './public-agent.js'
-import type { CatalogItem, OfferedTool, ResolvedManifest, ServerStatus, ToolServerDesk } from './ref.js'
+import type { CatalogItem, OfferedTool, ResolvedManifest, ServerStatus, ToolServerService } from './ref.js'
 import { resolveServer } from './resolve/resolve.js'
 import { ServerLog } from './server-log.js'
 import { passedMethods, type PassedMethod } from './server-requests.js'
@@ -33,7 +33,7 @@ interface Member {
 }
 
 /** The installed tool servers: one host for each record, each a server of the gateway's catalogue of tools. */
-export class ToolServers implements ToolServerDesk {
+export class ToolServers implements ToolServerService {
   readonly #deps: ToolServersDeps
   readonly #catalog: Catalog
   readonly #members = new Map<string, Member>()

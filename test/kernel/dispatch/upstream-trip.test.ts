@@ -8,7 +8,7 @@ import { Breakers } from '../../../kernel/dispatch/upstream/breakers.js'
 import type { Prepared } from '../../../kernel/dispatch/call/prepared.js'
 import type { Resolution } from '../../../kernel/dispatch/route/resolve.js'
 import { UpstreamMeters } from '../../../kernel/dispatch/requests/upstream-meters.js'
-import { OutgoingDesk } from '../../../kernel/dispatch/call/watched-call.js'
+import { OutgoingWatchHolder } from '../../../kernel/dispatch/call/watched-call.js'
 import { SilenceWatch } from '../../../kernel/dispatch/call/silence-watch.js'
 import { UpstreamTrip, type TripDeps } from '../../../kernel/dispatch/call/upstream-trip.js'
 import { Throughput } from '../../../kernel/slots/life/engine/throughput.js'
@@ -135,7 +135,7 @@ class World {
       log: { debug () {}, info () {}, warn () {}, error () {} },
       random: () => 0.5,
       token: 'here',
-      outgoing: new OutgoingDesk()
+      outgoing: new OutgoingWatchHolder()
     }
     new UpstreamTrip(deps as unknown as TripDeps, this.prepared, { kind: 'upstream', upstream: 'one', modelId: 'm' }).start()
   }

@@ -2,14 +2,14 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { core, definePlugin, type ToolCatalogue, type ToolOutcome } from '../../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway, type TestGatewayOptions } from '../../../../kernel/testing/index.js'
-import { toolServersRef, type ServerState, type ToolServerDesk } from '../../../../plugins/services/tool-servers/ref.js'
+import { toolServersRef, type ServerState, type ToolServerService } from '../../../../plugins/services/tool-servers/ref.js'
 import toolServers from '../../../../plugins/services/tool-servers/index.js'
 
 export const oddServer = fileURLToPath(new URL('odd-server.js', import.meta.url))
 
 export interface Hosted extends TestGateway {
   readonly catalogue: ToolCatalogue
-  readonly desk: ToolServerDesk
+  readonly desk: ToolServerService
   call (server: string, tool: string, args?: object, signal?: AbortSignal): Promise<ToolOutcome>
   /** Resolves when a server is in a state, at once when it is. */
   reaches (id: string, state: ServerState): Promise<void>
@@ -27,7 +27,7 @@ export async function hosted (
   t: Test, servers: Readonly<Record<string, string>>, options: TestGatewayOptions = {}
 ): Promise<Hosted> {
   let catalogue!: ToolCatalogue
-  let desk!: ToolServerDesk
+  let desk!: ToolServerService
   const inside = definePlugin({
     name: 'inside',
     kind: 'service',
