@@ -54,6 +54,7 @@ export class OperationQueue {
   #isLeft = true
   /** The last look failed, and the next one is at the timer's end. */
   #isStuck = false
+  #isStarted = false
 
   constructor (deps: QueueDeps) {
     this.#deps = deps
@@ -66,6 +67,7 @@ export class OperationQueue {
 
   start (): void {
     const { core } = this.#deps
+    this.#isStarted = true
     core.closing.addEventListener('abort', () => {
       if (this.#timer !== null) clearTimeout(this.#timer)
       for (const { abort } of this.#running.values()) abort.abort(core.closing.reason)
@@ -73,10 +75,13 @@ export class OperationQueue {
     this.wake()
   }
 
-  /** Looks for work; call it after adding some. Never throws: where nothing can be read or written, it looks again later. */
+  /**
+   * Looks for work, once it has started; call it after adding some. Never throws: where nothing can be read or written, it looks
+   * again later.
+   */
   wake (): void {
     const { core } = this.#deps
-    if (core.closing.aborted || this.#isStuck) return
+    if (core.closing.aborted || this.#isStuck || !this.#isStarted) return
     let inMs: number | null
     try {
       this.#beginAll()
