@@ -1,7 +1,7 @@
 import t from 'tap'
 import { containerGateway } from './engine-gateways.js'
 import { speaksEveryDialect } from './dialect-cells.js'
-import { refusesBothModes } from './text-surfaces.js'
+import { callsForcedTool, refusesBothModes } from './text-surfaces.js'
 import { endpoints } from './v1-endpoints.js'
 
 t.setTimeout(600_000)
@@ -13,6 +13,7 @@ t.test('every endpoint of /v1 on engines in containers, in the clients that peop
     for (const work of works) await t.test(`${route}: ${work.name}`, t => work(t, gateway.url))
   }
   await t.test('every dialect gets words and calls, whole and streamed', t => speaksEveryDialect(t, gateway.url))
+  await t.test('a client that forces a tool gets its call', t => callsForcedTool(t, gateway.url, 'caller'))
   await t.test('both modes in one engine', t => refusesBothModes(t, gateway.url))
   t.equal(await gateway.kill('SIGTERM'), 0)
 })

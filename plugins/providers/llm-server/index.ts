@@ -7,6 +7,7 @@ import { abilities } from './abilities.js'
 import { argvSegments, parallelOf, slotProblem } from './argv.js'
 import { locateEmbeddedEngine } from './embedded-engine.js'
 import { facts } from './facts.js'
+import { forcedInChat, forcedInMessages } from './forced-tool.js'
 import { mistakenFailure } from './engine-refusals.js'
 import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
@@ -54,12 +55,12 @@ export default definePlugin({
       cli: true,
       needsModel: true,
       surfaces: {
-        'chat': surface('/v1/chat/completions', true),
+        'chat': { ...surface('/v1/chat/completions', true), edit: forcedInChat },
         'completions': surface('/v1/completions', true),
         'embeddings': { ...surface('/v1/embeddings', false), edit: withoutNullFormat },
         'rerank': surface('/v1/rerank', false),
         'responses': { ...surface('/v1/responses', true), edit: responseRequest, events: responseEvents },
-        'messages': { ...surface('/v1/messages', true), ignores: asksForShape },
+        'messages': { ...surface('/v1/messages', true), edit: forcedInMessages, ignores: asksForShape },
         'infill': surface('/infill', true),
         'tokenize': { path: '/tokenize', streaming: false, body: 'json', light: true, adapt: tokenize },
         'detokenize': { path: '/detokenize', streaming: false, body: 'json', light: true, adapt: detokenize },

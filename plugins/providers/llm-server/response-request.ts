@@ -1,10 +1,12 @@
 import type { BodyEdits, JsonBody } from 'svc-gateway/plugin'
+import { forcedInResponses } from './forced-tool.js'
 import { responseFormat } from './response-format.js'
 
 /** What llama-server needs in a request of the Responses API besides what the client said. Pure. */
 export function responseRequest (body: JsonBody): BodyEdits | null {
-  const [format, input] = [responseFormat(body), fullInput(body)]
-  return format === null || input === null ? format ?? input : { ...format, ...input }
+  const edits = [responseFormat(body), fullInput(body), forcedInResponses(body)].filter(edit => edit !== null)
+  if (edits.length === 0) return null
+  return { add: Object.assign({}, ...edits.map(({ add }) => add)), set: Object.assign({}, ...edits.map(({ set }) => set)) }
 }
 
 /** llama-server knows an answer of the model in its full form alone; clients also send it as a role and a text. */
