@@ -130,7 +130,7 @@ t.test('svc agent run points each program that is built in at the gateway', asyn
 t.test('svc agent run says what is missing', async t => {
   t.match(await svc(['agent', 'run', 'aider']), { code: 1, stderr: /aider is not on PATH/ })
   const { files } = await (await gateway.fetch(`/api/agents/hermes/wiring?gateway=${baseUrl}&folder=/tmp/x`)).json() as { files: Record<string, string> }
-  t.match(files['config.yaml'], /^ {2}personalities:\n {4}"hermes":\n {6}description: "Helps with [^]*^display:\n {2}personality: "hermes"\n$/m)
+  t.match(files['config.yaml'], /^ {2}personalities:\n {4}"hermes":\n {6}description: "General assistant; [^]*^display:\n {2}personality: "hermes"\n$/m)
   t.match(await svc(['agent', 'run', 'nobody']), { code: 1, stderr: /no agent 'nobody'; there are .*scribe/ })
 })
 

@@ -189,23 +189,25 @@ export async function keepsToShape (t: Test, url: string): Promise<void> {
 export async function callsForcedTool (t: Test, url: string, model = 'agent'): Promise<void> {
   const client = openai(url)
   const tools = [{ type: 'function' as const, function: { name: 'set_state', parameters: shape } }]
-  const forced = await client.chat.completions.create({ model, messages, tools, tool_choice: 'required' })
+  const forced = await client.chat.completions.create({ model, messages, tools, tool_choice: 'required', max_tokens: 400 })
   const call = forced.choices[0]!.message.tool_calls![0] as OpenAI.ChatCompletionMessageFunctionToolCall
   t.equal(call.function.name, 'set_state')
   t.match(JSON.parse(call.function.arguments), { mood: /^(good|bad)$/, sure: Boolean, level: /^[1-5]$/ })
+  // a model of llama-server's that does not stop calls as long as it may
+  const enough = 150
   const other = { name: 'another', parameters: { type: 'object', properties: {} } }
   const named = await client.chat.completions.create({
-    model, messages, tools: [{ type: 'function', function: other }, ...tools], tool_choice: { type: 'function', function: { name: 'set_state' } }
+    model, messages, max_tokens: enough, tools: [{ type: 'function', function: other }, ...tools], tool_choice: { type: 'function', function: { name: 'set_state' } }
   })
   const calls = named.choices[0]!.message.tool_calls as OpenAI.ChatCompletionMessageFunctionToolCall[]
   t.strictSame([...new Set(calls.map(({ function: { name } }) => name))], ['set_state'], 'of several the one that is named')
   const response = await client.responses.create({
-    model, input: 'x', tool_choice: { type: 'function', name: 'set_state' },
+    model, input: 'x', max_output_tokens: enough, tool_choice: { type: 'function', name: 'set_state' },
     tools: [{ ...other, type: 'function', strict: false }, { type: 'function', name: 'set_state', parameters: shape, strict: false }]
   })
   t.strictSame([...new Set(response.output.flatMap(item => item.type === 'function_call' ? [item.name] : []))], ['set_state'])
   const message = await anthropic(url).messages.create({
-    model, max_tokens: 1000, messages, tool_choice: { type: 'tool', name: 'set_state' },
+    model, max_tokens: enough, messages, tool_choice: { type: 'tool', name: 'set_state' },
     tools: [{ name: 'another', input_schema: { type: 'object' } }, { name: 'set_state', input_schema: shape as { type: 'object' } }]
   })
   t.strictSame([...new Set(message.content.flatMap(block => block.type === 'tool_use' ? [block.name] : []))], ['set_state'])
