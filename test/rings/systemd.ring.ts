@@ -119,7 +119,7 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
 
   await t.test('it is installed, and answers as a user of its own', async t => {
     const installed = await svc('service', 'install', '--allow', 'extra.service')
-    t.match(installed, { code: 0, stdout: /User svc is made\.\nThe gateway runs as svc-api and starts with the machine/ }, installed.stderr)
+    t.match(installed, { code: 0, stdout: /User svc is created\.\nThe gateway runs as svc-api and starts with the machine/ }, installed.stderr)
     t.match(await api('/api/health'), { status: 'ok' })
     t.match((await run('systemctl show -p ActiveState,SubState,UnitFileState,StatusText,Type svc-api')).stdout,
       /^Type=notify\nStatusText=serving at http:\/\/127\.0\.0\.1:8080\nActiveState=active\nSubState=running\nUnitFileState=enabled\n$/m)
