@@ -51,14 +51,14 @@ export function consolidationWork (core: Core): Work {
     run.commit(() => {
       const counts = applyChanges(core, bank, operation.id, changes)
       core.store.run('UPDATE banks SET last_consolidated_at = ? WHERE seq = ?', [core.now(), bank.seq])
+      afterConsolidation(core, bank, {
+        changed: changes.observations.length > 0 || changes.deletes.length > 0,
+        mayGoOn: !planning.isSpent && changes.facts.length > 0
+      })
       return {
         ...counts, memories_processed: changes.facts.length, budget_exhausted: planning.isSpent,
         tokens: planning.usage.inputTokens + planning.usage.outputTokens
       }
-    })
-    afterConsolidation(core, bank, {
-      changed: changes.observations.length > 0 || changes.deletes.length > 0,
-      mayGoOn: !planning.isSpent && changes.facts.length > 0
     })
   }
 }

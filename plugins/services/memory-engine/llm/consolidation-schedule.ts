@@ -25,7 +25,10 @@ export function consolidatesByItself (core: Core, bank: BankRow): boolean {
   return extracts === true && chat.model !== null && observes === true && isAuto === true
 }
 
-/** What follows a consolidation: the rest of the facts, and mental models that are to be made anew. */
+/**
+ * Lays down what follows a consolidation: the rest of the facts, and mental models that are to be made anew. Called in the
+ * transaction that ends it.
+ */
 export function afterConsolidation (core: Core, bank: BankRow, { changed, mayGoOn }: {
   readonly changed: boolean
   readonly mayGoOn: boolean

@@ -64,9 +64,10 @@ export function extractWork (core: Core): Work {
     }
     run.commit(() => {
       const counts = found.map(([row, facts]) => replace(core, bank, row, facts))
+      // in here, so that an end of the process does not come between
+      if (consolidatesByItself(core, bank)) submitConsolidation(core, bank.bank_id)
       return { facts_committed: counts.reduce((sum, each) => sum + each, 0), chunks: rows.length }
     })
-    if (consolidatesByItself(core, bank)) submitConsolidation(core, bank.bank_id)
   }
 }
 

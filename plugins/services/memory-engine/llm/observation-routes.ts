@@ -21,9 +21,12 @@ const consolidate = asking(async ({ core, params, body, headers, ignored }) => {
 /** Facts that a consolidation failed on are open again. */
 const recover: Handler = ({ core, params }) => {
   const bank = needBank(core.store, params.bank_id!)
-  const { changes } = core.store.run('UPDATE memories SET consolidation_failed_at = NULL WHERE bank = ? AND consolidation_failed_at IS NOT NULL', [bank.seq])
-  if (changes > 0 && core.outside.abilities.chat.model !== null) submitConsolidation(core, bank.bank_id)
-  return json({ retried_count: changes })
+  const retried = core.store.transaction(() => {
+    const { changes } = core.store.run('UPDATE memories SET consolidation_failed_at = NULL WHERE bank = ? AND consolidation_failed_at IS NOT NULL', [bank.seq])
+    if (changes > 0 && core.outside.abilities.chat.model !== null) submitConsolidation(core, bank.bank_id)
+    return changes
+  })
+  return json({ retried_count: retried })
 }
 
 const undo: Handler = ({ core, params }) => {

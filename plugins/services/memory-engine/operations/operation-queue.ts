@@ -32,6 +32,8 @@ export interface LastTry {
 export interface QueueDeps {
   readonly core: Core
   readonly table: OperationTable
+  /** Told in the transaction that completes or fails an operation. */
+  readonly ending: (operation: Operation) => void
   /** Told after an operation ended, outside of its transaction. */
   readonly ended: (operation: Operation, lastTry: LastTry) => void
 }
@@ -187,7 +189,7 @@ export class OperationQueue {
   }
 
   #runOf (operation: Operation, signal: AbortSignal): Run {
-    const { core, table } = this.#deps
+    const { core, table, ending } = this.#deps
     return {
       signal,
       progress: (stage, processed, total, detail) => {
@@ -205,6 +207,7 @@ export class OperationQueue {
           if (table.get(operation.id)?.status !== 'processing') throw new Error('the operation was cancelled')
           const result = write()
           table.complete(operation.id, result, details ?? null)
+          ending(table.get(operation.id)!)
           if (operation.parentId !== null) table.settleParent(operation.parentId)
         })
       }
@@ -212,7 +215,7 @@ export class OperationQueue {
   }
 
   #failed (operation: Operation, error: unknown, signal: AbortSignal): void {
-    const { core, table } = this.#deps
+    const { core, table, ending } = this.#deps
     // cancelled or deleted meanwhile
     if (signal.aborted || table.get(operation.id)?.status !== 'processing') return
     const message = error instanceof Error ? error.message : String(error)
@@ -222,8 +225,10 @@ export class OperationQueue {
       operation: operation.id, type: operation.type, error: message
     })
     core.store.transaction(() => {
-      if (retry === null) table.fail(operation.id, message, details)
-      else table.postpone(operation.id, retry, message, core.now() + retryPauseMs(retry))
+      if (retry === null) {
+        table.fail(operation.id, message, details)
+        ending(table.get(operation.id)!)
+      } else table.postpone(operation.id, retry, message, core.now() + retryPauseMs(retry))
       if (operation.parentId !== null) table.settleParent(operation.parentId)
     })
   }

@@ -7,6 +7,8 @@ import { OperationTable, type NewOperation } from './operation-table.js'
 export class Operations {
   readonly table: OperationTable
   readonly queue: OperationQueue
+  /** Called in the transaction that completes or fails an operation, with what it is then. */
+  readonly ending: Array<(operation: Operation) => void> = []
   /** Called after an operation ended. */
   readonly ended: Array<(operation: Operation, lastTry: LastTry) => void> = []
 
@@ -15,6 +17,9 @@ export class Operations {
     this.queue = new OperationQueue({
       core,
       table: this.table,
+      ending: operation => {
+        for (const listener of this.ending) listener(operation)
+      },
       ended: (operation, lastTry) => {
         for (const listener of this.ended) listener(operation, lastTry)
       }

@@ -36,12 +36,15 @@ export function startWebhooks (core: Core): void {
   })
   // a retain may be a part of a larger transaction: what it laid down is sent once that is committed
   core.hooks.retained.push(() => setImmediate(wake))
-  operationsOf(core).ended.push(operation => {
+  const announce = (operation: Operation): void => {
     if (operation.type !== 'consolidation') return
     const bank = findBank(core.store, operation.bankId)
-    if (
-      bank !== undefined && table.announce(bank.seq, 'consolidation.completed', () => consolidationEvent(core, operation)) > 0
-    ) wake()
+    if (bank !== undefined) table.announce(bank.seq, 'consolidation.completed', () => consolidationEvent(core, operation))
+  }
+  operationsOf(core).ending.push(announce)
+  operationsOf(core).ended.push(operation => {
+    if (operation.status === 'cancelled') announce(operation)
+    if (operation.type === 'consolidation') wake()
   })
   core.closing.addEventListener('abort', () => { if (timer !== null) clearTimeout(timer) })
   wake()
