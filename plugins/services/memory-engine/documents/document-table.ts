@@ -1,6 +1,6 @@
 import { containing } from '../store/like.js'
 import type { Cell, Store } from '../store/store.js'
-import type { DocumentRow } from '../store/document-table.js'
+import { TEXT_OF_D, type DocumentRow } from '../store/document-table.js'
 import type { TagMode } from '../memories/tag-filter.js'
 
 export interface DocumentFilter {
@@ -24,7 +24,7 @@ export function listDocuments (
   const where = ['d.bank = ?']
   const like = containing(q ?? '')
   const inId = `d.document_id LIKE ? ESCAPE '\\'`
-  const inText = `coalesce(d.original_text, '') LIKE ? ESCAPE '\\'`
+  const inText = `coalesce(${TEXT_OF_D}, '') LIKE ? ESCAPE '\\'`
   if (q !== null) {
     where.push(`(${inId} OR ${inText})`)
     values.push(like, like)

@@ -1,7 +1,8 @@
 import { tagModes } from '../memories/tag-filter.js'
 import { operationsOf } from '../operations/operations.js'
 import { findBank, needBank, type BankRow } from '../store/bank-table.js'
-import { chunksOf, deleteDocument, findDocument, type ChunkRow, type DocumentRow } from '../store/document-table.js'
+import { chunksOf, deleteDocument, findDocument, isChanged, settled, settledHash, type ChunkRow, type DocumentRow } from '../store/document-table.js'
+import { turn } from '../store/turn.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { anything, int, listOf, maybe, object, oneOf, optional, pageLimit, readBody, readQuery, text } from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
@@ -12,7 +13,7 @@ import { retag } from './retag.js'
 
 const page = { limit: pageLimit(100), offset: optional(int({ min: 0 }), 0) }
 
-const list: Handler = ({ core, params, query, ignored }) => {
+const list: Handler = async ({ core, params, query, ignored }) => {
   const {
     q, tags, tags_match: mode, time_field: timeField, start_date: start, end_date: end, limit, offset
   } = readQuery(query, ignored, {
@@ -22,7 +23,13 @@ const list: Handler = ({ core, params, query, ignored }) => {
   const bank = needBank(core.store, params.bank_id!)
   const filter = { q, tags, mode, timeField, from: timeOf('start_date', start), to: timeOf('end_date', end) }
   const { total, rows } = listDocuments(core.store, bank.seq, filter, limit, offset)
-  return json({ items: rows.map(row => itemView(bank, row, q !== null)), total, limit, offset, total_is_estimate: false })
+  const items: Array<Record<string, unknown>> = []
+  for (const row of rows) {
+    // its whole text is read for it: others are served in between
+    if (isChanged(row)) await turn()
+    items.push(itemView(bank, { ...row, content_hash: settledHash(core.store, row) }, q !== null))
+  }
+  return json({ items, total, limit, offset, total_is_estimate: false })
 }
 
 function timeOf (name: string, value: string | null): number | null {
@@ -42,7 +49,8 @@ function itemView (bank: BankRow, row: ListedDocument, isSearch: boolean): Recor
 }
 
 const one: Handler = ({ core, params }) => {
-  const { bank, document } = known(core, params)
+  const { bank, document: found } = known(core, params)
+  const document = settled(core.store, found)
   const counts = factCounts(core.store, document.seq)
   return json({
     id: document.document_id, bank_id: bank.bank_id, original_text: document.original_text, content_hash: document.content_hash,

@@ -1,8 +1,8 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { configOf } from '../banks/config.js'
 import type { Core, Retained } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
-import { appendChunks, findDocument, openText, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
+import { appendChunks, changeText, findDocument, hasText, openText, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
 import { deleteMemories, insertMemory, textHash, type MemoryRow } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import type { RetainItem } from './request.js'
@@ -71,12 +71,14 @@ class Retaining {
     for (const chunk of appendChunks(store, document, text, this.#chunkSize, this.#now)) {
       if (item.updateMode === 'append' || !this.#stays(document, chunk, item)) this.#add(document, chunk, item)
     }
+    const length = (appends ? before.text_length : 0) + text.length
     if (isLast) {
       this.#open.delete(document)
-      settleText(store, document, this.#keepsText, this.#now)
+      if (appends) changeText(store, document, this.#keepsText, length, this.#now)
+      else settleText(store, document, this.#keepsText, this.#now)
     } else {
       this.#open.add(document)
-      openText(store, document, (appends ? before.text_length : 0) + text.length, this.#now)
+      openText(store, document, length, this.#now)
     }
     if (before !== undefined && !appends && isLast) dropReplaced(store, document)
   }
@@ -105,9 +107,7 @@ class Retaining {
   /** Whether facts were made of this very text: no memory has its words any more. */
   #isExtracted (content: string, tags: string): boolean {
     if (this.#core.outside.abilities.extracts !== true) return false
-    const hash = createHash('sha256').update(content).digest('hex')
-    return this.#core.store.all<{ tags: string }>('SELECT tags FROM documents WHERE bank = ? AND content_hash = ?', [this.#bank.seq, hash])
-      .some(document => tagKey(JSON.parse(document.tags) as string[]) === tags)
+    return hasText(this.#core.store, this.#bank.seq, content, given => tagKey(given) === tags)
   }
 
   /** A memory of the document that says the same stays, with its id and vector: it lost its chunk to this one. */

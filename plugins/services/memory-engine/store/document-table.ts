@@ -11,6 +11,7 @@ export interface DocumentRow {
   readonly document_id: string
   /** Null where the bank does not keep the text of documents. */
   readonly original_text: string | null
+  /** Null while more of the text is to come; empty where it follows from the chunks and was not read since: see `settled`. */
   readonly content_hash: string | null
   readonly text_length: number
   readonly tags: string
@@ -77,6 +78,51 @@ export function settleText (store: Store, document: number, keepsText: boolean, 
     [keepsText ? text : null, createHash('sha256').update(text).digest('hex'), text.length, now, document])
 }
 
+/**
+ * The text was added to, or lost a part: it is put together when it is read, as otherwise a document that grows piece by piece
+ * would cost the square of its length. Called in a transaction.
+ */
+export function changeText (store: Store, document: number, keepsText: boolean, length: number, now: number): void {
+  store.run('UPDATE documents SET original_text = ?, content_hash = ?, text_length = ?, updated_at = ? WHERE seq = ?',
+    [keepsText ? '' : null, UNREAD, length, now, document])
+}
+
+/** In the place of a hash. */
+const UNREAD = ''
+
+/** The text of a document in SQL, null where its bank keeps none. */
+export const TEXT_OF_D = `CASE WHEN d.content_hash <> '${UNREAD}' OR d.original_text IS NULL THEN d.original_text
+  ELSE (SELECT group_concat(text, '') FROM (SELECT text FROM chunks WHERE document = d.seq ORDER BY chunk_index)) END`
+
+/** Whether `settled` has to read its text. */
+export function isChanged ({ content_hash: hash }: Pick<DocumentRow, 'content_hash'>): boolean {
+  return hash === UNREAD
+}
+
+/** The row with its text and hash, which are made now if it was changed since they were. */
+export function settled (store: Store, document: DocumentRow): DocumentRow {
+  if (!isChanged(document)) return document
+  store.transaction(() => settleText(store, document.seq, document.original_text !== null, document.updated_at))
+  return store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [document.seq])!
+}
+
+/** The same for what lists tell of a document. */
+export function settledHash (store: Store, { seq, content_hash: hash }: Pick<DocumentRow, 'seq' | 'content_hash'>): string | null {
+  if (hash !== UNREAD) return hash
+  const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
+  // it may have been deleted meanwhile
+  return document === undefined ? null : settled(store, document).content_hash
+}
+
+/** Whether a document of the bank has just this text, and these tags as far as `isFor` says. */
+export function hasText (store: Store, bank: number, text: string, isFor: (tags: readonly string[]) => boolean): boolean {
+  const hash = createHash('sha256').update(text).digest('hex')
+  const changed = store.all<DocumentRow>('SELECT * FROM documents WHERE bank = ? AND content_hash = ? AND text_length = ?', [bank, UNREAD, text.length])
+  for (const document of changed) settled(store, document)
+  return store.all<{ tags: string }>('SELECT tags FROM documents WHERE bank = ? AND content_hash = ?', [bank, hash])
+    .some(({ tags }) => isFor(JSON.parse(tags) as string[]))
+}
+
 /** More of the text is to come: it is told when it is whole. Called in a transaction. */
 export function openText (store: Store, document: number, length: number, now: number): void {
   store.run('UPDATE documents SET original_text = NULL, content_hash = NULL, text_length = ?, updated_at = ? WHERE seq = ?', [length, now, document])
@@ -101,6 +147,6 @@ export function dropChunkOf (store: Store, memory: MemoryRow, now: number): void
   if (chunk === undefined || chunk.text.trim() !== memory.text.trim()) return
   store.run('DELETE FROM chunks WHERE seq = ?', [chunk.seq])
   const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [memory.document])!
-  if (chunksOf(store, document.seq).length === 0) deleteDocument(store, document)
-  else settleText(store, document.seq, document.original_text !== null, now)
+  if (store.get('SELECT 1 FROM chunks WHERE document = ?', [document.seq]) === undefined) deleteDocument(store, document)
+  else changeText(store, document.seq, document.original_text !== null, document.text_length - chunk.text.length, now)
 }

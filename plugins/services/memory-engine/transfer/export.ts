@@ -14,7 +14,7 @@ import { turn } from '../store/turn.js'
 import { hiddenRow, type HiddenMemory } from './hidden.js'
 import { readChanges, readEvents, type MemoryChange } from './histories.js'
 import type { ZipSink } from './zip-writer.js'
-import { chunksOf, findDocument, type DocumentRow } from '../store/document-table.js'
+import { chunksOf, findDocument, settled, type DocumentRow } from '../store/document-table.js'
 import type { MemoryRow } from '../store/memory-table.js'
 import { WebhookTable } from '../webhooks/webhook-table.js'
 import { wireTime } from '../wire/times.js'
@@ -107,7 +107,7 @@ function addDocument ({ store }: Core, sink: BankSink, document: DocumentRow, pl
   )
   sink.addDocument({
     id: document.document_id,
-    original_text: document.original_text,
+    original_text: settled(store, document).original_text,
     retain_params: parsed(document.retain_params) as JsonRow | null,
     tags: parsed(document.tags) as string[],
     observation_scopes: parsed(document.observation_scopes),

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import t from 'tap'
 import { over } from './models-support.js'
-import { openEngine } from './support.js'
+import { openEngine, openInThread } from './support.js'
 
 t.test('documents are listed, searched, read with their chunks and history, retagged, worked through again and deleted', async t => {
   const { call } = openEngine(t)
@@ -52,4 +53,28 @@ t.test('documents are listed, searched, read with their chunks and history, reta
   })
   t.match(await call('DELETE', 'b/documents/doc-2'), { status: 404 })
   t.equal((await call('GET', 'b/memories/list?document_id=doc-2')).body.total, 0)
+})
+
+t.test('what is added to a document reads and writes nothing of the text before, which is whole with its hash when it is asked for', async t => {
+  const { call, characters } = openInThread(t)
+  const part = (i: number): string => `Part ${i} of the session. ${'It goes on. '.repeat(80)}`.trim()
+  const add = async (i: number): Promise<number> => {
+    const before = characters()
+    t.equal((await call('POST', 'b/memories', { items: [{ content: part(i), document_id: 'd', update_mode: 'append' }] })).status, 200)
+    return characters() - before
+  }
+  const costs: number[] = []
+  for (let i = 0; i < 40; i++) costs.push(await add(i))
+  t.ok(costs.at(-1)! < costs[2]! * 1.1, `characters that came and went: ${costs[2]} at first, ${costs.at(-1)} at last`)
+  const text = Array.from({ length: 40 }, (_, i) => part(i)).join('\n\n')
+  const hash = createHash('sha256').update(text).digest('hex')
+  t.match((await call('GET', 'b/documents?q=part 39 of')).body, {
+    total: 1, items: [{ id: 'd', content_hash: hash, text_length: text.length, matched_fields: ['original_text'] }]
+  })
+  await add(40)
+  t.equal((await call('GET', 'b/documents/d')).body.original_text, `${text}\n\n${part(40)}`)
+  const { id } = (await call('GET', 'b/memories/list?document_id=d&q=part 40 of')).body.items[0]
+  t.equal((await call('DELETE', `b/memories/${id}`)).status, 200)
+  t.match((await call('GET', 'b/documents')).body.items, [{ content_hash: hash, text_length: text.length }], 'a part that is deleted is out of it')
+  t.match((await call('GET', 'b/documents/d')).body, { original_text: text, content_hash: hash })
 })

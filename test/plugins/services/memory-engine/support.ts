@@ -55,19 +55,41 @@ export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] 
   }
 }
 
-/** An engine in the thread of the test, which can count what it asks its database: statements, rows, and the most rows of one. */
-export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number, readonly rows: () => number, readonly most: () => number, readonly lists: () => number } {
+interface InThread extends Pick<Wire, 'call'> {
+  readonly engine: Pick<EmbeddedEngine, 'request'>
+  readonly statements: () => number
+  readonly rows: () => number
+  readonly most: () => number
+  readonly lists: () => number
+  readonly characters: () => number
+}
+
+/**
+ * An engine in the thread of the test, which can count what it asks its database: statements, rows, the most rows of one, and
+ * the characters that go and come.
+ */
+export function openInThread (t: Test, folder = t.testdir()): InThread {
   const ends = new AbortController()
   const store = openStore(join(folder, 'memory', 'memory.db'))
-  let [count, rows, most, lists] = [0, 0, 0, 0]
+  let [count, rows, most, lists, characters] = [0, 0, 0, 0, 0]
   const readLists = store.lists.bind(store) as (...args: unknown[]) => unknown
   Object.assign(store, { lists: (...args: unknown[]) => (lists++, readLists(...args)) })
+  const measured = (...values: readonly unknown[]): void => { characters += JSON.stringify(values).length }
+  const get = store.get.bind(store) as (...args: unknown[]) => unknown
+  Object.assign(store, {
+    get: (...args: unknown[]) => {
+      const found = get(...args)
+      measured(found ?? null)
+      return found
+    }
+  })
   for (const name of ['all', 'run'] as const) {
     const own = store[name].bind(store) as (...args: unknown[]) => unknown
     Object.assign(store, {
       [name]: (...args: unknown[]) => {
         count++
         const found = own(...args)
+        measured(args, found)
         if (Array.isArray(found)) [rows, most] = [rows + found.length, Math.max(most, found.length)]
         return found
       }
@@ -93,5 +115,8 @@ export function openInThread (t: Test, folder = t.testdir()): Pick<Wire, 'call'>
       return { ...answer, body: Buffer.isBuffer(answer.body) ? answer.body : Readable.from(answer.body) }
     }
   }
-  return { engine, call: callsOf(engine), statements: () => count, rows: () => rows, most: () => most, lists: () => lists }
+  const counts = {
+    statements: () => count, rows: () => rows, most: () => most, lists: () => lists, characters: () => characters
+  }
+  return { engine, call: callsOf(engine), ...counts }
 }
