@@ -2,8 +2,9 @@ import type { Core } from '../core.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { int, mapOf, anything, maybe, object, optional, pageLimit, readBody, readQuery, required, text, type Field } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
-import { deleteBank, ensureBank, findBank, needBank, overridesOf, type BankRow } from '../store/bank-table.js'
+import { ensureBank, findBank, needBank, overridesOf, type BankRow } from '../store/bank-table.js'
 import { containing } from '../store/like.js'
+import { removeBank } from './deleted.js'
 import { configDefaults, configOf, configProblem } from './config.js'
 import { dispositionOf, missionOf, PROFILE_GONE, profileOf, traits } from './profile.js'
 import { statsOf, timeseriesOf } from './stats.js'
@@ -26,7 +27,7 @@ export const routes: readonly WireRoute[] = [
   { method: 'GET', path: '/v1/default/banks', handler: listBanks },
   { method: 'PUT', path: BANK, handler: writeBank },
   { method: 'PATCH', path: BANK, handler: call => { needBank(call.core.store, call.params.bank_id!); return writeBank(call) } },
-  { method: 'DELETE', path: BANK, handler: removeBank },
+  { method: 'DELETE', path: BANK, handler: remove },
   { method: 'GET', path: `${BANK}/stats`, handler: ({ core, params, query, ignored }) => {
     readQuery(query, ignored, { refresh: maybe(text) })
     return json(statsOf(core.store, needBank(core.store, params.bank_id!)))
@@ -83,10 +84,10 @@ function writeBank ({ core, params, body, headers, ignored }: WireCall): ReturnT
   return json(profileOf(update(core, bank, { name, overrides: { ...overridesOf(bank), ...changes } })))
 }
 
-function removeBank ({ core: { store }, params }: WireCall): ReturnType<Handler> {
+function remove ({ core, params }: WireCall): ReturnType<Handler> {
   const bankId = params.bank_id!
-  const bank = findBank(store, bankId)
-  const count = bank === undefined ? 0 : deleteBank(store, bank)
+  const bank = findBank(core.store, bankId)
+  const count = bank === undefined ? 0 : removeBank(core, bank)
   return json({ success: true, message: `Bank '${bankId}' and all associated data deleted successfully`, deleted_count: count })
 }
 

@@ -1,4 +1,5 @@
 import type { Core } from '../core.js'
+import { sweepDeleted } from '../banks/deleted.js'
 import { consolidationWork } from '../llm/consolidate.js'
 import { extractWork } from '../llm/extract-work.js'
 import { refreshWork } from '../models/refresh.js'
@@ -28,5 +29,6 @@ export function startOperations (core: Core): void {
   core.hooks.retainLater = later => retainLater(core, later)
   for (const [type, workOf] of Object.entries(works)) queue.handle(type as OperationType, workOf(core))
   queue.start()
+  sweepDeleted(core)
   sweepStages(core).catch((error: unknown) => core.log('warn', 'what imports left behind could not be removed', { error: (error as Error).message }))
 }

@@ -1,4 +1,5 @@
 import type { Background, Core } from '../core.js'
+import { DELETED_BANKS } from '../banks/deleted.js'
 import { embed, embedIdentity, ModelError } from './model-calls.js'
 import { vectorIndexOf } from './vector-index.js'
 import { knownModel, modelNumber, putVector } from './vector-table.js'
@@ -73,7 +74,7 @@ class Embedder {
   #next (model: number): readonly Pending[] {
     const { store } = this.#core
     const select = (where: string): readonly Pending[] => store.all<Pending>(
-      `SELECT seq, bank, text, embed_tries FROM memories WHERE ${where} AND state = 'valid' LIMIT ${BATCH}`,
+      `SELECT seq, bank, text, embed_tries FROM memories WHERE ${where} AND state = 'valid' AND bank NOT IN ${DELETED_BANKS} LIMIT ${BATCH}`,
       where.includes('?') ? [model] : [])
     const fresh = select(`vector_model IS NULL AND embed_tries < ${MOST_TRIES}`)
     if (fresh.length > 0) return fresh

@@ -2,6 +2,7 @@ import { configOf } from '../banks/config.js'
 import type { Core, Retained } from '../core.js'
 import { noteEvent } from '../documents/document-table.js'
 import type { BankRow } from '../store/bank-table.js'
+import { releaseId } from '../banks/deleted.js'
 import { appendChunks, settleText, writeDocument } from '../store/document-table.js'
 import { insertMemory, invalidateMemory, stageMemory, type FactType, type MemoryRow, type NewMemory } from '../store/memory-table.js'
 import type { TransferDocument, TransferFact, TransferObservation } from './archive.js'
@@ -127,6 +128,7 @@ export class Importing {
     memory: NewMemory, { source_id: id, changes, edited_at: editedAt }: Pick<TransferFact, 'source_id' | 'changes' | 'edited_at'>
   ): number {
     const { store } = this.#core
+    if (id !== null) releaseId(store, id)
     const isKept = id !== null && UUID.test(id) && store.get('SELECT 1 FROM memories WHERE id = ?', [id]) === undefined
     const write = this.#isStaged ? stageMemory : insertMemory
     const seq = write(store, this.#bank.seq, isKept ? { ...memory, id } : memory, this.#now)

@@ -1,10 +1,9 @@
 import type { Core } from '../core.js'
-import { deleteBank, ensureBank, findBank, type BankRow } from '../store/bank-table.js'
-import { turn } from '../store/turn.js'
+import { dropInSlices } from '../banks/deleted.js'
+import { ensureBank, findBank, type BankRow } from '../store/bank-table.js'
 
 /** No path leads to a bank whose id has a slash. */
 const PREFIX = '/import/'
-const ROWS_AT_ONCE = 200
 
 /** A bank to be filled, for an operation: what an earlier try of it left is gone. */
 export async function newStage (core: Core, operation: string): Promise<BankRow> {
@@ -19,18 +18,7 @@ export function findStage ({ store }: Core, operation: string): BankRow | undefi
 /** Slice by slice: other requests are served between them. */
 export async function dropStage (core: Core, operation: string): Promise<void> {
   const stage = findStage(core, operation)
-  if (stage !== undefined) await drop(core, stage)
-}
-
-async function drop ({ store, closing }: Core, { seq, bank_id: bankId }: BankRow): Promise<void> {
-  for (const table of ['memories', 'documents']) {
-    const slice = `DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} WHERE bank = ? LIMIT ${ROWS_AT_ONCE})`
-    while (!closing.aborted && store.run(slice, [seq]).changes > 0) await turn()
-  }
-  // what is left when the engine closes goes at its next start
-  if (closing.aborted) return
-  const emptied = findBank(store, bankId)
-  if (emptied !== undefined) deleteBank(store, emptied)
+  if (stage !== undefined) await dropInSlices(core, stage)
 }
 
 /** Those of operations that are over or gone. One that failed while it was being committed may be tried again. */
@@ -38,5 +26,5 @@ export async function sweepStages (core: Core): Promise<void> {
   const left = core.store.all<BankRow>(`SELECT * FROM banks WHERE bank_id LIKE '${PREFIX}%' AND NOT EXISTS
     (SELECT 1 FROM operations WHERE '${PREFIX}' || id = banks.bank_id AND (status IN ('pending', 'processing')
       OR (status = 'failed' AND json_extract(payload, '$.held') IS NOT NULL)))`)
-  for (const bank of left) await drop(core, bank)
+  for (const bank of left) await dropInSlices(core, bank)
 }
