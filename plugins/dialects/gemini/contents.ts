@@ -1,10 +1,20 @@
 import {
-  isObject, leave, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, untranslatable, type Json
+  isObject, leave, leaveStrangers, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, untranslatable,
+  type Json
 } from '../../v1/over-chat/ref.js'
 import { camelCase, member } from './members.js'
 
 /** What comes with a part and says nothing that chat has a place for. */
 const beside: ReadonlySet<string> = new Set(['thought', 'thoughtSignature', 'videoMetadata', 'mediaResolution', 'partMetadata'])
+
+const contentKeys: ReadonlySet<string> = new Set(['role', 'parts'])
+const partKeys: ReadonlySet<string> = new Set([...beside, 'text', 'inlineData', 'fileData', 'functionCall', 'functionResponse'])
+const heldKeys = Object.entries({
+  inlineData: ['mimeType', 'data', 'displayName'],
+  fileData: ['mimeType', 'fileUri', 'displayName'],
+  functionCall: ['id', 'name', 'args'],
+  functionResponse: ['id', 'name', 'response', 'parts']
+}).map(([name, keys]) => [name, new Set(keys)] as const)
 
 /** Of these, what would change the answer. */
 const unsaid = ['videoMetadata', 'mediaResolution'] as const
@@ -20,16 +30,23 @@ export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: str
   const said = objectsIn(contents, 'contents').flatMap((content, i) => {
     const at = `contents.${i}.parts`
     const parts = objectsIn(content.parts ?? [], at)
-    for (const part of parts) {
-      for (const key of unsaid) {
-        if (member(part, key) !== null) leave(warnings, `contents.*.parts.*.${key}: left out, chat completions have no word for it`)
-      }
-    }
+    leaveStrangers(content, contentKeys, 'contents.*', warnings, camelCase)
+    for (const part of parts) tellLeftOut(part, 'contents.*.parts.*', warnings)
     if (content.role === 'model') return modelMessage(parts, at, open, keepsThoughts)
-    if (content.role == null || content.role === 'user' || content.role === 'function') return userMessages(parts, at, open)
+    if (content.role == null || content.role === 'user' || content.role === 'function') return userMessages(parts, at, open, warnings)
     throw malformed(`contents.${i}.role`, 'must be user or model')
   })
   return system === null ? said : [{ role: 'system', content: systemText(system) }, ...said]
+}
+
+/** @param place where such parts stand, without numbers */
+function tellLeftOut (part: Json, place: string, warnings: string[]): void {
+  for (const key of unsaid) if (member(part, key) !== null) leave(warnings, `${place}.${key}: left out, chat completions have no word for it`)
+  leaveStrangers(part, partKeys, place, warnings, camelCase)
+  for (const [name, keys] of heldKeys) {
+    const held = member(part, name)
+    if (isObject(held)) leaveStrangers(held, keys, `${place}.${name}`, warnings, camelCase)
+  }
 }
 
 function systemText (system: unknown): string {
@@ -42,7 +59,7 @@ function systemText (system: unknown): string {
 }
 
 /** Results of functions are messages of their own and stand before what the user says to them. */
-function userMessages (parts: readonly Json[], at: string, open: OpenCalls): object[] {
+function userMessages (parts: readonly Json[], at: string, open: OpenCalls, warnings: string[]): object[] {
   const results: object[] = []
   const others: object[] = []
   for (const [i, part] of parts.entries()) {
@@ -55,6 +72,7 @@ function userMessages (parts: readonly Json[], at: string, open: OpenCalls): obj
     const id = open.answered(textOr(result.id, ''), textOr(result.name, ''))
     results.push({ role: 'tool', tool_call_id: id, content: resultText(result.response) })
     for (const [k, piece] of objectsIn(result.parts ?? [], `${at}.${i}.functionResponse.parts`).entries()) {
+      tellLeftOut(piece, 'contents.*.parts.*.functionResponse.parts.*', warnings)
       others.push(userPart(piece, `${at}.${i}.functionResponse.parts.${k}`))
     }
   }

@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, malformed, untranslatable, type Json } from '../../v1/over-chat/ref.js'
+import { given, isObject, leaveStrangers, malformed, untranslatable, type Json } from '../../v1/over-chat/ref.js'
 import { chatMessages } from './contents.js'
 import { camelCase, member } from './members.js'
 import { jsonSchemaOf } from './schema.js'
@@ -20,6 +20,7 @@ const settings: ReadonlySet<string> = new Set([
   'responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'responseLogprobs', 'logprobs', 'thinkingConfig',
   'responseModalities', 'speechConfig', 'imageConfig'
 ])
+const thinkingKeys: ReadonlySet<string> = new Set(['includeThoughts', 'thinkingBudget', 'thinkingLevel'])
 
 /**
  * A body of `generateContent`. Throws `validation.invalid` for what chat completions have no words for. Pure.
@@ -36,6 +37,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
   warnings.push(...strangers(config, settings, 'generationConfig.'))
   refuseForms(config)
   const thinking = member(config, 'thinkingConfig')
+  if (isObject(thinking)) leaveStrangers(thinking, thinkingKeys, 'generationConfig.thinkingConfig', warnings, camelCase)
   const topK = member(config, 'topK')
   // clients send it with every request, and upstreams that do not know it refuse all of them
   if (topK !== null && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no word for it and upstreams may refuse it')

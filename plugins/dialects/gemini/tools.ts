@@ -1,11 +1,12 @@
-import { given, isObject, leave, malformed, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
-import { member } from './members.js'
+import { given, isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
+import { camelCase, member } from './members.js'
 import { jsonSchemaOf } from './schema.js'
 
 /** More than go into the header that tells them. */
 const MOST_WARNINGS = 50
 
 const unsaid = ['response', 'responseJsonSchema', 'behavior'] as const
+const declarationKeys: ReadonlySet<string> = new Set([...unsaid, 'name', 'description', 'parameters', 'parametersJsonSchema'])
 
 interface FunctionTool {
   readonly type: 'function'
@@ -58,6 +59,7 @@ function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[
     const schema = member(one, 'parametersJsonSchema')
     const parameters = schema ?? (one.parameters == null ? null : jsonSchemaOf(one.parameters, `${place}.parameters`))
     const name = stringIn(one.name, `${place}.name`)
+    leaveStrangers(one, declarationKeys, 'tools.*.functionDeclarations.*', warnings, camelCase)
     for (const key of unsaid) {
       if (member(one, key) !== null) leave(warnings, `tools.*.functionDeclarations.*.${key}: left out, chat completions have no word for it`)
     }

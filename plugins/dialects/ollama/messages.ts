@@ -8,6 +8,8 @@ const known: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
   ['assistant', new Set([...spoken, 'thinking', 'tool_calls'])],
   ['tool', new Set([...spoken, 'tool_call_id', 'tool_name', 'name'])]
 ])
+const callKeys: ReadonlySet<string> = new Set(['id', 'type', 'function'])
+const functionKeys: ReadonlySet<string> = new Set(['index', 'name', 'arguments'])
 
 /**
  * The conversation of a request as chat messages. Calls and results that have no ids are told apart by their order. Only users
@@ -29,7 +31,7 @@ export function chatMessages (messages: unknown, keepsThoughts: boolean, warning
     leaveStrangers(message, known.get(role) ?? spoken, 'messages.*', warnings)
     if (role === 'user' && shown.length > 0) return show(partsOf(message, `messages.${i}`))
     const before = role === 'tool' ? [] : show([])
-    const made = chatMessage(message, i, open, keepsThoughts)
+    const made = chatMessage(message, i, open, keepsThoughts, warnings)
     if (role !== 'user') for (const picture of pictureParts(message.images, `messages.${i}.images`)) shown.push(picture)
     return [...before, made]
   })
@@ -41,7 +43,7 @@ function partsOf ({ content, images }: Json, at: string): object[] {
   return [...text === '' ? [] : [{ type: 'text', text }], ...pictureParts(images, `${at}.images`)]
 }
 
-function chatMessage (message: Json, i: number, open: OpenCalls, keepsThoughts: boolean): object {
+function chatMessage (message: Json, i: number, open: OpenCalls, keepsThoughts: boolean, warnings: string[]): object {
   const at = `messages.${i}`
   const { role } = message
   const content = message.content == null ? '' : stringIn(message.content, `${at}.content`)
@@ -49,7 +51,7 @@ function chatMessage (message: Json, i: number, open: OpenCalls, keepsThoughts: 
     case 'system': return { role, content }
     case 'user': return { role, content: withPictures(content, message.images, `${at}.images`) }
     case 'assistant': {
-      const made = toolCalls(message.tool_calls, `${at}.tool_calls`, open)
+      const made = toolCalls(message.tool_calls, `${at}.tool_calls`, open, warnings)
       return {
         role,
         content: content === '' && made.length > 0 ? null : content,
@@ -72,10 +74,13 @@ export function withPictures (text: string, images: unknown, at: string): unknow
   return pictures.length === 0 ? text : [...text === '' ? [] : [{ type: 'text', text }], ...pictures]
 }
 
-function toolCalls (calls: unknown, at: string, open: OpenCalls): object[] {
+function toolCalls (calls: unknown, at: string, open: OpenCalls, warnings: string[]): object[] {
   if (calls === undefined || calls === null) return []
-  return objectsIn(calls, at).map(({ id, function: said }, i) => {
+  return objectsIn(calls, at).map((call, i) => {
+    const { id, function: said } = call
     if (!isObject(said)) throw malformed(`${at}.${i}.function`, 'must be an object')
+    leaveStrangers(call, callKeys, 'messages.*.tool_calls.*', warnings)
+    leaveStrangers(said, functionKeys, 'messages.*.tool_calls.*.function', warnings)
     const { arguments: args = {} } = said
     const name = stringIn(said.name, `${at}.${i}.function.name`)
     const text = typeof args === 'string' ? args : JSON.stringify(args)

@@ -1,29 +1,46 @@
 import {
-  isObject, leave, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, typeName, untranslatable, type Json
+  isObject, leave, leaveStrangers, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, typeName, untranslatable,
+  type Json
 } from '../over-chat/ref.js'
 
+const messageKeys: ReadonlySet<string> = new Set(['role', 'content'])
+const textKeys: ReadonlySet<string> = new Set(['type', 'text', 'cache_control', 'citations'])
+const blockKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map(Object.entries({
+  text: [],
+  image: ['source'],
+  document: ['source', 'title', 'context'],
+  search_result: ['source', 'title', 'content'],
+  tool_result: ['tool_use_id', 'content', 'is_error'],
+  tool_use: ['id', 'name', 'input', 'caller'],
+  thinking: ['thinking', 'signature']
+}).map(([type, keys]) => [type, new Set([...textKeys, ...keys])]))
+
 /**
- * The conversation of a request of the Messages API as chat messages. Throws `validation.invalid` for what chat has no words for.
+ * The conversation of a request of the Messages API as chat messages. What chat has no place for goes into `warnings`. Throws
+ * `validation.invalid` for what it has no words for.
  * @param keepsThoughts whether earlier reasoning goes along; upstreams refuse it
  */
 export function chatMessages ({ system, messages }: Json, keepsThoughts: boolean, warnings: string[]): object[] {
   const said = objectsIn(messages, 'messages').flatMap((message, i) => {
     const at = `messages.${i}.content`
     const { role, content } = message
+    leaveStrangers(message, messageKeys, 'messages.*', warnings)
     if (role === 'assistant') return assistantMessage(blocksOf(content, at), at, keepsThoughts, warnings)
     if (role === 'user') return userMessages(blocksOf(content, at), at, warnings)
-    if (role === 'system') return [{ role, content: systemText(content, at) }]
+    if (role === 'system') return [{ role, content: systemText(content, at, warnings, 'messages.*.content.*') }]
     throw malformed(`messages.${i}.role`, 'must be user, assistant or system')
   })
-  return system == null ? said : [{ role: 'system', content: systemText(system, 'system') }, ...said]
+  return system == null ? said : [{ role: 'system', content: systemText(system, 'system', warnings, 'system.*') }, ...said]
 }
 
 function blocksOf (content: unknown, at: string): readonly Json[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content, at)
 }
 
-function systemText (system: unknown, at: string): string {
+/** @param place where such blocks stand, without numbers */
+function systemText (system: unknown, at: string, warnings: string[], place: string): string {
   return blocksOf(system, at).map((block, i) => {
+    leaveStrangers(block, textKeys, place, warnings)
     if (block.type !== 'text') throw untranslatable(`${at}.${i}`, `a block of type ${typeName(block.type)}`)
     return stringIn(block.text, `${at}.${i}.text`)
   }).join('\n\n')
@@ -34,29 +51,31 @@ function userMessages (blocks: readonly Json[], at: string, warnings: string[]):
   const results: object[] = []
   const parts: object[] = []
   for (const [i, block] of blocks.entries()) {
-    tellCitations(block, warnings)
+    tellLeftOut(block, 'messages.*.content.*', warnings)
     if (block.type === 'tool_result') {
-      if (Array.isArray(block.content)) for (const inner of block.content) if (isObject(inner)) tellCitations(inner, warnings)
-      const { text, pictures } = resultOf(block, `${at}.${i}`)
+      if (Array.isArray(block.content)) for (const inner of block.content) if (isObject(inner)) tellLeftOut(inner, 'messages.*.content.*.content.*', warnings)
+      const { text, pictures } = resultOf(block, `${at}.${i}`, warnings)
       results.push({ role: 'tool', tool_call_id: stringIn(block.tool_use_id, `${at}.${i}.tool_use_id`), content: text })
       for (const picture of pictures) parts.push(picture)
     } else {
-      parts.push(partOf(block, `${at}.${i}`))
+      parts.push(partOf(block, `${at}.${i}`, warnings))
     }
   }
   return parts.length === 0 ? results : [...results, { role: 'user', content: plainOr(parts) }]
 }
 
 /** Documents and search results may be cited where the model's maker does it; chat has no place for that. */
-function tellCitations ({ citations }: Json, warnings: string[]): void {
+function tellLeftOut (block: Json, place: string, warnings: string[]): void {
+  const { type, citations } = block
+  leaveStrangers(block, blockKeys.get(type) ?? textKeys, place, warnings)
   if (isObject(citations) && citations.enabled === true) leave(warnings, 'messages.*.content.*.citations: left out, nothing here cites')
 }
 
 /** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
 function resultOf (
-  { content, is_error: isError, tool_use_id: id }: Json, at: string
+  { content, is_error: isError, tool_use_id: id }: Json, at: string, warnings: string[]
 ): { readonly text: string, readonly pictures: readonly object[] } {
-  const parts = content == null ? [] : blocksOf(content, `${at}.content`).map((block, i) => partOf(block, `${at}.content.${i}`))
+  const parts = content == null ? [] : blocksOf(content, `${at}.content`).map((block, i) => partOf(block, `${at}.content.${i}`, warnings))
   const texts = parts.filter(part => 'text' in part).map(part => String(part.text))
   const others = parts.filter(part => !('text' in part))
   const text = texts.join('\n')
@@ -64,11 +83,11 @@ function resultOf (
   return { text: isError === true && !/^error/i.test(noted) ? `Error: ${noted}` : noted, pictures: others }
 }
 
-function partOf (block: Json, at: string): object {
+function partOf (block: Json, at: string, warnings: string[]): object {
   switch (block.type) {
     case 'text': return { type: 'text', text: stringIn(block.text, `${at}.text`) }
     case 'image': return { type: 'image_url', image_url: { url: imageUrl(block.source, at) } }
-    case 'document': return documentPart(block, at)
+    case 'document': return documentPart(block, at, warnings)
     case 'search_result': {
       const { source, title, content } = block
       return { type: 'text', text: [title, source, ...blocksOf(content, `${at}.content`).map(({ text }) => text)].filter(said => typeof said === 'string' && said !== '').join('\n') }
@@ -89,12 +108,12 @@ function dataUrl ({ media_type: type, data }: Json, at: string): string {
   return `data:${stringIn(type, `${at}.source.media_type`)};base64,${stringIn(data, `${at}.source.data`)}`
 }
 
-function documentPart ({ source, title, context }: Json, at: string): object {
+function documentPart ({ source, title, context }: Json, at: string, warnings: string[]): object {
   const about = [title, context].filter(text => typeof text === 'string' && text !== '')
   const told = (text: string): object => ({ type: 'text', text: [...about, text].join('\n\n') })
   if (isObject(source)) {
     if (source.type === 'text') return told(stringIn(source.data, `${at}.source.data`))
-    if (source.type === 'content') return told(systemText(source.content, `${at}.source.content`))
+    if (source.type === 'content') return told(systemText(source.content, `${at}.source.content`, warnings, 'messages.*.content.*.source.content.*'))
     if (source.type === 'base64') return { type: 'file', file: { filename: textOr(title, 'document.pdf'), file_data: dataUrl(source, at) } }
   }
   throw untranslatable(`${at}.source`, 'a document that is not in the request')
@@ -106,6 +125,8 @@ function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: b
   const calls: object[] = []
   for (const [i, block] of blocks.entries()) {
     const { id, name, input = {} } = block
+    const known = blockKeys.get(block.type)
+    if (known !== undefined) leaveStrangers(block, known, 'messages.*.content.*', warnings)
     switch (block.type) {
       case 'text': texts.push(stringIn(block.text, `${at}.${i}.text`)); break
       case 'thinking': thoughts.push(textOr(block.thinking, '')); break

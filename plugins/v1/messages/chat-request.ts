@@ -19,6 +19,7 @@ const ownKeys: ReadonlySet<string> = new Set([
 const toolKeys: ReadonlySet<string> = new Set([
   'type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'eager_input_streaming'
 ])
+const outputKeys: ReadonlySet<string> = new Set(['effort', 'format'])
 /** Tools that the maker of the Messages API runs on its own servers. */
 const SERVER_TOOL = /^(web_search|web_fetch|code_execution|tool_search_tool)(_|$)/
 
@@ -33,6 +34,7 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatReq
   const warnings = leftOut(asked)
   const { max_tokens: limit, stop_sequences: stops, output_config: output, metadata } = asked
   refuseMembers(asked)
+  if (isObject(output)) leaveStrangers(output, outputKeys, 'output_config', warnings)
   const messages = chatMessages(asked, slot !== null, warnings)
   const tools = asked.tools == null ? [] : functionTools(asked.tools, warnings)
   const stream = asked.stream === true

@@ -12,10 +12,14 @@ export function leave (warnings: string[], warning: string): void {
  * Tells which members of an object have no place in the other wire format. Those that say nothing (null, an empty text or list,
  * false) are not told.
  * @param at where such objects stand, without numbers: each member is told once for all of them
+ * @param spelled how `known` spells a member, where a client may write it in several ways
  */
-export function leaveStrangers (object: Json, known: ReadonlySet<string>, at: string, warnings: string[]): void {
+export function leaveStrangers (
+  object: Json, known: ReadonlySet<string>, at: string, warnings: string[], spelled: (key: string) => string = key => key
+): void {
+  if (warnings.length >= MOST_WARNINGS) return
   for (const key of Object.keys(object)) {
-    if (known.has(key) || saysNothing(object[key])) continue
+    if (known.has(spelled(key)) || saysNothing(object[key])) continue
     leave(warnings, `${at}.${key.slice(0, 64)}: not known here and left out`)
     if (warnings.length >= MOST_WARNINGS) return
   }

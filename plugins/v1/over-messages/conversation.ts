@@ -1,4 +1,4 @@
-import { isObject, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
 interface Turn {
   readonly role: 'user' | 'assistant'
@@ -17,6 +17,10 @@ const known: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
 ])
 const spoken: ReadonlySet<string> = new Set(['role', 'content'])
 const partKeys: ReadonlySet<string> = new Set(['type', 'text', 'image_url', 'file'])
+const textKeys: ReadonlySet<string> = new Set(['type', 'text'])
+const saidKeys: ReadonlySet<string> = new Set([...textKeys, 'refusal'])
+const callKeys: ReadonlySet<string> = new Set(['index', 'id', 'type', 'function'])
+const functionKeys: ReadonlySet<string> = new Set(['name', 'arguments'])
 const imageKeys: ReadonlySet<string> = new Set(['url'])
 
 /**
@@ -38,9 +42,9 @@ export function conversationOf (asked: unknown, warnings: string[]): Conversatio
     leaveStrangers(message, known.get(role) ?? spoken, 'messages.*', warnings)
     switch (role) {
       case 'system':
-      case 'developer': system.push(textOf(content, `${at}.content`)); break
+      case 'developer': system.push(textOf(content, `${at}.content`, warnings)); break
       case 'user': add('user', blocksOf(content, `${at}.content`, warnings)); break
-      case 'assistant': add('assistant', [...saidOf(message, at), ...callsOf(message.tool_calls, `${at}.tool_calls`)]); break
+      case 'assistant': add('assistant', [...saidOf(message, at, warnings), ...callsOf(message.tool_calls, `${at}.tool_calls`, warnings)]); break
       case 'tool': add('user', [{
         type: 'tool_result', tool_use_id: stringIn(message.tool_call_id, `${at}.tool_call_id`), content: blocksOf(content, `${at}.content`, warnings)
       }]); break
@@ -50,18 +54,27 @@ export function conversationOf (asked: unknown, warnings: string[]): Conversatio
   return { system: system.join('\n\n'), messages }
 }
 
-function textOf (content: unknown, at: string): string {
+function textOf (content: unknown, at: string, warnings: string[]): string {
   if (typeof content === 'string') return content
-  return objectsIn(content, at).map(({ text }, i) => stringIn(text, `${at}.${i}.text`)).join('\n')
+  return objectsIn(content, at).map((part, i) => {
+    leaveStrangers(part, textKeys, 'messages.*.content.*', warnings)
+    return stringIn(part.text, `${at}.${i}.text`)
+  }).join('\n')
 }
 
 /** Earlier reasoning is not said: without its maker's signature it is refused. */
-function saidOf ({ content, refusal, audio, function_call: call }: Json, at: string): object[] {
+function saidOf (message: Json, at: string, warnings: string[]): object[] {
+  const { content, refusal, audio, function_call: call } = message
+  for (const key of ['reasoning_content', 'reasoning']) {
+    if (textOr(message[key], '') !== '') leave(warnings, `messages.*.${key}: left out, a model takes back only what its maker signed`)
+  }
   if (audio != null) throw untranslatable(`${at}.audio`, 'an earlier answer in sound')
   if (call != null) throw untranslatable(`${at}.function_call`, 'the old form of tools')
   const said = content == null ? textOr(refusal, '') : content
   if (typeof said === 'string') return texts(said)
-  return objectsIn(said, `${at}.content`).flatMap(({ type, text, refusal: refused }, i) => {
+  return objectsIn(said, `${at}.content`).flatMap((part, i) => {
+    const { type, text, refusal: refused } = part
+    leaveStrangers(part, saidKeys, 'messages.*.content.*', warnings)
     if (type === 'text') return texts(stringIn(text, `${at}.content.${i}.text`))
     if (type === 'refusal') return texts(stringIn(refused, `${at}.content.${i}.refusal`))
     throw untranslatable(`${at}.content.${i}`, `a part of type ${typeName(type)} that is not the user's`)
@@ -73,9 +86,12 @@ function texts (text: string): object[] {
   return text === '' ? [] : [{ type: 'text', text }]
 }
 
-function callsOf (calls: unknown, at: string): object[] {
-  return (calls == null ? [] : objectsIn(calls, at)).map(({ id, function: said }, i) => {
+function callsOf (calls: unknown, at: string, warnings: string[]): object[] {
+  return (calls == null ? [] : objectsIn(calls, at)).map((call, i) => {
+    const { id, function: said } = call
     if (!isObject(said)) throw malformed(`${at}.${i}.function`, 'must be an object')
+    leaveStrangers(call, callKeys, 'messages.*.tool_calls.*', warnings)
+    leaveStrangers(said, functionKeys, 'messages.*.tool_calls.*.function', warnings)
     const name = stringIn(said.name, `${at}.${i}.function.name`)
     return { type: 'tool_use', id: stringIn(id, `${at}.${i}.id`), name, input: inputOf(textOr(said.arguments, '')) }
   })

@@ -1,4 +1,4 @@
-import { given, isObject, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leaveStrangers, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { conversationOf } from './conversation.js'
 
 export interface MessagesRequest {
@@ -22,6 +22,9 @@ const ownKeys: ReadonlySet<string> = new Set([
   'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'safety_identifier', 'verbosity', 'chat_template_kwargs',
   'web_search_options', 'omni', 'memory'
 ])
+const toolKeys: ReadonlySet<string> = new Set(['type', 'function'])
+const functionKeys: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
+const schemaKeys: ReadonlySet<string> = new Set(['name', 'schema', 'strict'])
 /** Leaving these out would be another request than the client's. */
 const refused: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean, what: string]> = [
   ['n', value => value !== 1, 'more than one answer'],
@@ -51,7 +54,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
   const warnings = hints.filter(([key, isAsked]) => asked[key] != null && isAsked(asked[key]))
     .map(([key]) => `${key}: left out, the model's API has no such option`)
   const { system, messages } = conversationOf(asked.messages, warnings)
-  const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').map((tool, i) => toolOf(tool, `tools.${i}`))
+  const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').map((tool, i) => toolOf(tool, `tools.${i}`, warnings))
   const stream = asked.stream === true
   return {
     body: given({
@@ -65,7 +68,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
       tools: tools.length === 0 ? null : tools,
       tool_choice: tools.length === 0 ? null : toolChoice(asked.tool_choice, asked.parallel_tool_calls === false),
       ...asked.reasoning_effort === 'none' ? { thinking: { type: 'disabled' } } : {},
-      output_config: outputConfig(asked),
+      output_config: outputConfig(asked, warnings),
       stream: stream ? true : null
     }),
     stream,
@@ -74,8 +77,11 @@ export function messagesRequest (asked: Json): MessagesRequest {
   }
 }
 
-function toolOf ({ type, function: said }: Json, at: string): object {
+function toolOf (tool: Json, at: string, warnings: string[]): object {
+  const { type, function: said } = tool
   if (type !== 'function' || !isObject(said)) throw untranslatable(at, `a tool of type ${typeName(type)}`)
+  leaveStrangers(tool, toolKeys, 'tools.*', warnings)
+  leaveStrangers(said, functionKeys, 'tools.*.function', warnings)
   const { name, description, parameters, strict } = said
   return given({
     name: stringIn(name, `${at}.function.name`), description, input_schema: parameters ?? { type: 'object', properties: {} }, strict
@@ -92,16 +98,17 @@ function toolChoice (choice: unknown, isSerial: boolean): object | null {
   throw malformed('tool_choice', 'must be auto, none, required or a function')
 }
 
-function outputConfig ({ response_format: format, reasoning_effort: effort }: Json): object | null {
+function outputConfig ({ response_format: format, reasoning_effort: effort }: Json, warnings: string[]): object | null {
   const isAsked = effort != null && effort !== 'none'
-  const config = given({ effort: isAsked ? effort === 'minimal' ? 'low' : effort : null, format: formatOf(format) })
+  const config = given({ effort: isAsked ? effort === 'minimal' ? 'low' : effort : null, format: formatOf(format, warnings) })
   return Object.keys(config).length === 0 ? null : config
 }
 
-function formatOf (format: unknown): object | null {
+function formatOf (format: unknown, warnings: string[]): object | null {
   if (!isObject(format) || format.type === 'text') return null
   if (format.type !== 'json_schema' || !isObject(format.json_schema)) {
     throw untranslatable('response_format', `a format of type ${typeName(format.type)} that is no JSON schema`)
   }
+  leaveStrangers(format.json_schema, schemaKeys, 'response_format.json_schema', warnings)
   return { type: 'json_schema', schema: format.json_schema.schema }
 }

@@ -1,4 +1,4 @@
-import { given, isObject, leave, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { flatName } from './chat-tools.js'
 import { opened } from './sealed.js'
 
@@ -10,6 +10,18 @@ interface Assistant {
 }
 
 const hosted: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call', 'tool_search_call', 'tool_search_output', 'compaction'])
+
+const itemKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map(Object.entries({
+  message: ['role', 'content', 'phase'],
+  function_call: ['call_id', 'name', 'namespace', 'arguments'],
+  custom_tool_call: ['call_id', 'name', 'namespace', 'input'],
+  function_call_output: ['call_id', 'output'],
+  custom_tool_call_output: ['call_id', 'output'],
+  reasoning: ['summary', 'content', 'encrypted_content']
+}).map(([type, keys]) => [type, new Set(['type', 'id', 'status', ...keys])]))
+const partKeys: ReadonlySet<string> = new Set([
+  'type', 'text', 'annotations', 'logprobs', 'refusal', 'image_url', 'detail', 'file_id', 'input_audio', 'file_data', 'filename', 'file_url'
+])
 
 /** The items of a request of the Responses API as chat messages. Throws `validation.invalid` for what chat has no words for. */
 export class ChatMessages {
@@ -39,6 +51,8 @@ export class ChatMessages {
 
   #item (item: Json, at: string): void {
     const { type = 'message', call_id: callId, name, namespace, input, arguments: args } = item
+    const known = itemKeys.get(type)
+    if (known !== undefined) leaveStrangers(item, known, 'input.*', this.#warnings)
     switch (type) {
       case 'message': return this.#message(item, at)
       case 'function_call': return this.#call(item, at, textOr(args, '{}'))
@@ -54,7 +68,7 @@ export class ChatMessages {
   }
 
   #message ({ role, content }: Json, at: string): void {
-    const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : partsOf(content, `${at}.content`)
+    const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : this.#parts(content, `${at}.content`, 'input.*.content.*')
     switch (role) {
       case 'user': return this.#put({ role, content: plainOr(parts) })
       case 'assistant': {
@@ -77,7 +91,7 @@ export class ChatMessages {
 
   /** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
   #output ({ call_id: id, output }: Json, at: string): void {
-    const parts = typeof output === 'string' ? [{ type: 'text', text: output }] : partsOf(output, `${at}.output`)
+    const parts = typeof output === 'string' ? [{ type: 'text', text: output }] : this.#parts(output, `${at}.output`, 'input.*.output.*')
     const others = parts.filter(part => !('text' in part))
     const texts = parts.filter(part => 'text' in part).map(({ text }) => String(text))
     const note = others.length === 0 ? [] : ['[what else it answered follows]']
@@ -95,6 +109,14 @@ export class ChatMessages {
     if (open === '') return
     const message = this.#assistant()
     message.reasoning_content = (message.reasoning_content ?? '') + open
+  }
+
+  /** @param place where such parts stand, without numbers */
+  #parts (content: unknown, at: string, place: string): Part[] {
+    return objectsIn(content, at).map((part, i) => {
+      leaveStrangers(part, partKeys, place, this.#warnings)
+      return partOf(part, `${at}.${i}`)
+    })
   }
 
   #assistant (): Assistant {
@@ -119,10 +141,6 @@ function listed (parts: unknown): string[] {
 }
 
 type Part = Readonly<Record<string, unknown>>
-
-function partsOf (content: unknown, at: string): Part[] {
-  return objectsIn(content, at).map((part, i) => partOf(part, `${at}.${i}`))
-}
 
 function partOf (part: Json, at: string): Part {
   switch (part.type) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
 /** A tool as the client knows it. */
 export interface ClientTool {
@@ -13,6 +13,11 @@ export interface ClientTool {
 const LONGEST_NAME = 64
 /** Tools that the maker of the Responses API runs on its own servers, and that an answer can do without. */
 const SERVER_TOOL = /^(web_search|image_generation|tool_search)/
+const toolKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['function', new Set(['type', 'name', 'description', 'parameters', 'strict'])],
+  ['custom', new Set(['type', 'name', 'description', 'format'])],
+  ['namespace', new Set(['type', 'name', 'description', 'tools'])]
+])
 const INPUT = {
   type: 'object', properties: { input: { type: 'string' } }, required: ['input'], additionalProperties: false
 }
@@ -52,6 +57,8 @@ export class ChatTools {
 
   #add (tool: Json, at: string, namespace: string | null, warnings: string[]): void {
     const { type = 'function', name, description, parameters, strict, format } = tool
+    const known = toolKeys.get(type)
+    if (known !== undefined) leaveStrangers(tool, known, namespace === null ? 'tools.*' : 'tools.*.tools.*', warnings)
     switch (type) {
       case 'function': return this.#put(stringIn(name, `${at}.name`), namespace, false, { description, parameters, strict })
       case 'custom': {
@@ -59,6 +66,7 @@ export class ChatTools {
         return this.#put(stringIn(name, `${at}.name`), namespace, true, about)
       }
       case 'namespace': {
+        if (textOr(description, '') !== '') leave(warnings, 'tools.*.description: left out where tools stand in a namespace, chat completions have no groups of tools')
         for (const [i, inner] of objectsIn(tool.tools, `${at}.tools`).entries()) {
           this.#add(inner, `${at}.tools.${i}`, stringIn(name, `${at}.name`), warnings)
         }

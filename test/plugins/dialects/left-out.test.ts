@@ -23,6 +23,15 @@ const gemini: Say = part => geminiRequest({ contents: [{ parts: [part, part] }] 
 const geminiTool: Say = more => geminiRequest({ contents: 'hi', tools: [{ functionDeclarations: [{ name: 'f', ...more }, { name: 'g', ...more }] }] }, 'm', slot, false)
 const responses: Say = item => responsesAsChat({ model: 'm', input: [item, item] }, slot, NOT_KEPT)
 
+const geminiCall = (more: object): object => ({ functionCall: { name: 'f', args: {}, ...more } })
+const messagesSaid = (message: object): Told => messagesAsChat({ model: 'm', messages: [message, message] }, slot)
+const chatAsked = (more: object): Told => messagesRequest({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more })
+const responsesTool: Say = tool => responsesAsChat({ model: 'm', input: 'hi', tools: [tool, { ...tool, name: 'g' }] }, slot, NOT_KEPT)
+const strange = { mood: 'good' }
+const said = { type: 'text', text: 'x', ...strange }
+const ollamaCalls: Say = call => ollamaRequest({ messages: [{ role: 'assistant', content: '', tool_calls: [call, call] }] }, { model: 'm', slot, context: null, inserts: true })
+const schema = { name: 'answer', schema: { type: 'object' } }
+
 const document = { type: 'document', source: { type: 'text', data: 'a text' } }
 const inline = { inlineData: { mimeType: 'image/png', data: picture } }
 
@@ -57,6 +66,45 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [() => geminiRequest({ contents: 'hi', toolConfig: { retrievalConfig: { languageCode: 'en' } } }, 'm', slot, false), {}, { warning: 'toolConfig.retrievalConfig: left out, nothing here looks it up' }],
   [responses, { type: 'reasoning', encrypted_content: 'gAAA' }, { warning: 'input.*.encrypted_content: left out, only its maker can read it' }],
   [responses, { type: 'reasoning', encrypted_content: `svc1.${Buffer.from('hm').toString('base64')}` }, { body: /"reasoning_content":"hmhm"/ }],
+  [messagesSaid, { role: 'user', content: 'x', ...strange }, { warning: 'messages.*.mood: not known here and left out' }],
+  [messagesSaid, { role: 'system', content: [said] }, { warning: 'messages.*.content.*.mood: not known here and left out' }],
+  [messagesSaid, { role: 'assistant', content: [said] }, { warning: 'messages.*.content.*.mood: not known here and left out' }],
+  [messagesSaid, { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input: {}, ...strange }] }, { warning: 'messages.*.content.*.mood: not known here and left out' }],
+  [messagesSaid, { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }, { type: 'text', text: 'x', citations: null }] }, { body: /"reasoning_content":"hm"/ }],
+  [messages, said, { warning: 'messages.*.content.*.mood: not known here and left out' }],
+  [messages, { ...document, title: 't', context: 'c', cache_control: { type: 'ephemeral' } }, { body: /a text/ }],
+  [messages, { type: 'document', source: { type: 'content', content: [said] } }, { warning: 'messages.*.content.*.source.content.*.mood: not known here and left out' }],
+  [messages, { type: 'tool_result', tool_use_id: 'c', content: [said] }, { warning: 'messages.*.content.*.content.*.mood: not known here and left out' }],
+  [() => messagesAsChat({ model: 'm', system: [said], messages: [] }, slot), {}, { warning: 'system.*.mood: not known here and left out' }],
+  [() => messagesAsChat({ model: 'm', messages: [], output_config: { effort: 'low', task_budget: { type: 'tokens', total: 9 } } }, slot), {}, { warning: 'output_config.task_budget: not known here and left out' }],
+  [gemini, { text: 'x', ...strange }, { warning: 'contents.*.parts.*.mood: not known here and left out' }],
+  [gemini, { text: 'x', thought_signature: 'c2ln', part_metadata: {} }, { body: /"x/ }],
+  [gemini, { inline_data: { mime_type: 'image/png', data: picture, display_name: 'p' } }, { body: /image_url/ }],
+  [gemini, { functionResponse: { id: 'c', name: 'f', response: {}, scheduling: 'SILENT', willContinue: false } }, { warning: 'contents.*.parts.*.functionResponse.scheduling: not known here and left out' }],
+  [() => geminiRequest({ contents: [{ role: 'model', parts: [geminiCall(strange), geminiCall(strange)] }] }, 'm', slot, false), {}, { warning: 'contents.*.parts.*.functionCall.mood: not known here and left out' }],
+  [() => geminiRequest({ contents: [{ parts: [{ text: 'x' }], ...strange }] }, 'm', slot, false), {}, { warning: 'contents.*.mood: not known here and left out' }],
+  [geminiTool, strange, { warning: 'tools.*.functionDeclarations.*.mood: not known here and left out' }],
+  [() => geminiRequest({ contents: 'hi', generationConfig: { thinkingConfig: { thinking_budget: 9, ...strange } } }, 'm', slot, false), {}, { warning: 'generationConfig.thinkingConfig.mood: not known here and left out' }],
+  [responses, { role: 'user', content: 'x', ...strange }, { warning: 'input.*.mood: not known here and left out' }],
+  [responses, { type: 'message', id: 'msg_1', status: 'completed', role: 'assistant', phase: 'final', content: [{ type: 'output_text', text: 'x', annotations: [], logprobs: [] }] }, { body: /"content":"xx"/ }],
+  [responses, { role: 'user', content: [{ type: 'input_text', text: 'x', ...strange }] }, { warning: 'input.*.content.*.mood: not known here and left out' }],
+  [responses, { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}', ...strange }, { warning: 'input.*.mood: not known here and left out' }],
+  [responses, { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: 'x', ...strange }] }, { warning: 'input.*.output.*.mood: not known here and left out' }],
+  [responsesTool, { type: 'function', name: 'f', parameters: {}, defer_loading: true }, { warning: 'tools.*.defer_loading: not known here and left out' }],
+  [responsesTool, { type: 'custom', name: 'f', ...strange }, { warning: 'tools.*.mood: not known here and left out' }],
+  [responsesTool, { type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'f', ...strange }] }, { warning: 'tools.*.tools.*.mood: not known here and left out' }],
+  [responsesTool, { type: 'namespace', name: 'n', description: 'of many', tools: [] }, { warning: 'tools.*.description: left out where tools stand in a namespace, chat completions have no groups of tools' }],
+  [ollamaCalls, { function: { name: 'f', arguments: {} }, ...strange }, { warning: 'messages.*.tool_calls.*.mood: not known here and left out' }],
+  [ollamaCalls, { function: { name: 'f', arguments: {}, ...strange } }, { warning: 'messages.*.tool_calls.*.function.mood: not known here and left out' }],
+  [ollamaCalls, { id: 'c', type: 'function', function: { index: 0, name: 'f', arguments: {} } }, { body: /"name":"f"/ }],
+  [chat, { role: 'system', content: [said] }, { warning: 'messages.*.content.*.mood: not known here and left out' }],
+  [chat, { role: 'assistant', content: [said] }, { warning: 'messages.*.content.*.mood: not known here and left out' }],
+  [chat, { role: 'assistant', content: 'x', reasoning_content: 'hm' }, { warning: 'messages.*.reasoning_content: left out, a model takes back only what its maker signed' }],
+  [chat, { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' }, ...strange }] }, { warning: 'messages.*.tool_calls.*.mood: not known here and left out' }],
+  [chatAsked, { tools: [{ type: 'function', function: { name: 'f', ...strange } }] }, { warning: 'tools.*.function.mood: not known here and left out' }],
+  [chatAsked, { tools: [{ type: 'function', function: { name: 'f' }, cache_control: { type: 'ephemeral' } }] }, { warning: 'tools.*.cache_control: not known here and left out' }],
+  [chatAsked, { response_format: { type: 'json_schema', json_schema: { ...schema, description: 'about it' } } }, { warning: 'response_format.json_schema.description: not known here and left out' }],
+  [chatAsked, { response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } } }, { body: /"schema"/ }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, slot, NOT_KEPT), {}, { warning: 'text.verbosity: left out, the engine of a slot has no such option' }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, null, NOT_KEPT), {}, { body: /"verbosity":"low"/ }]
 ]
@@ -95,4 +143,7 @@ t.test('as many unknown members as a client likes are a few warnings', async t =
   const message = { role: 'user', content: 'x', ...Object.fromEntries(Array.from({ length: 9000 }, (_, i) => [`key${i}`, 1])) }
   t.equal(ollama(message).warnings.length, 50)
   t.equal(chat(message).warnings.length, 50)
+  t.equal(messagesSaid(message).warnings.length, 50)
+  t.equal(responses(message).warnings.length, 50)
+  t.equal(gemini({ text: 'x', ...message }).warnings.length, 50)
 })
