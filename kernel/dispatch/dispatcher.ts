@@ -162,8 +162,10 @@ export class GatewayDispatcher implements DispatchService {
     return handled
   }
 
-  models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]> {
-    return this.#lookup.rows(signal, gatewaysOf(via))
+  models (
+    signal: AbortSignal, via?: string | readonly string[], { waitsForFailed = false }: { readonly waitsForFailed?: boolean } = {}
+  ): Promise<readonly ModelObject[]> {
+    return this.#lookup.rows(signal, gatewaysOf(via), waitsForFailed)
   }
 
   model (id: string, signal: AbortSignal): Promise<ModelObject> {

@@ -259,8 +259,11 @@ export interface DispatchService {
    * The aggregated list: slots, aliases, upstream models, virtual names. Waits at most the prefetch timeout, and only for
    * upstreams that were never asked; old lists are served and asked for again behind the answer.
    * @param via the `X-Svc-Via` header of the request: gateways that list each other do not wait for each other
+   * @param options `waitsForFailed`: waits, after a pause, for upstreams too whose lists could not be had so far
    */
-  models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]>
+  models (
+    signal: AbortSignal, via?: string | readonly string[], options?: { readonly waitsForFailed?: boolean }
+  ): Promise<readonly ModelObject[]>
   /**
    * One row of that list; waits for upstreams that were never asked only while it is not there. Rejects with
    * `model.not_loaded` for a name that is not listed and that a request would load anyway, else `model.not_found`.

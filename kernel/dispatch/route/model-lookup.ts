@@ -69,11 +69,11 @@ export class ModelLookup {
   }
 
   /** The rows of `GET /v1/models`. */
-  async rows (signal: AbortSignal, passed: readonly string[]): Promise<readonly ModelObject[]> {
+  async rows (signal: AbortSignal, passed: readonly string[], waitsForFailed: boolean): Promise<readonly ModelObject[]> {
     const { catalog, upstreams, token } = this.#deps
     // the question is our own: the gateway that asks waits for this answer before it gives its own
     if (passed.includes(token)) return catalog.models()
-    await upstreams.refresh('untried', signal, passed)
+    await upstreams.refresh(waitsForFailed ? 'empty' : 'untried', signal, passed)
     void upstreams.refresh('old', signal, passed)
     return catalog.models()
   }

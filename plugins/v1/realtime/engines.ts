@@ -71,10 +71,13 @@ export class Engines {
       { param: setting, details: { type: need } })
   }
 
-  /** Models of upstreams whose lists were never asked for are not known yet. Never rejects. */
+  /**
+   * Models of upstreams whose lists were never asked for are not known yet, nor those of lists that could not be had, which may
+   * be by now. Never rejects.
+   */
   async lookUp (settings: Settings, signal: AbortSignal): Promise<void> {
     if (everyNeed.every(need => this.missing(need, settings) === null)) return
-    await this.#deps.dispatch.models(signal, this.#asker.origin?.['x-svc-via']).catch(() => null)
+    await this.#deps.dispatch.models(signal, this.#asker.origin?.['x-svc-via'], { waitsForFailed: true }).catch(() => null)
   }
 
   /** What is said in an item. */

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
 import type { EngineScript } from '../../../../kernel/testing/index.js'
 import { fakeUpstream, refusal, upstreamTable, type FakeUpstream } from '../../../wire/fake-upstream.js'
 import { allSlots, bytesIn, hears, JSON_TYPE, realtimeGateway, says, silence, sound, spokenAs, type RealtimeGateway } from './support.js'
@@ -8,14 +9,14 @@ import { allSlots, bytesIn, hears, JSON_TYPE, realtimeGateway, says, silence, so
  * was asked for yet.
  */
 async function upstreamGateway (
-  t: Test, chat: EngineScript, slots: Readonly<Record<string, string>> = {}
+  t: Test, chat: EngineScript, slots: Readonly<Record<string, string>> = {}, clock?: FakeClock
 ): Promise<{ readonly gateway: RealtimeGateway, readonly upstream: FakeUpstream }> {
   const upstream = await fakeUpstream(t)
   upstream.engine.answer(({ url }) => {
     if (url === '/v1/models') return { headers: JSON_TYPE, chunks: ['{"data":[{"id":"gpt-9"},{"id":"whisper-1"},{"id":"tts-1"}]}'] }
     return url === '/v1/chat/completions' ? chat : url === '/v1/audio/speech' ? spokenAs(0.2) : hears('What time is it?')
   })
-  return { gateway: await realtimeGateway(t, slots, undefined, upstreamTable('far', upstream.url)), upstream }
+  return { gateway: await realtimeGateway(t, slots, clock, upstreamTable('far', upstream.url)), upstream }
 }
 
 t.test('what is said is heard, answered and spoken by models of an upstream where there is no slot', async t => {
@@ -89,4 +90,28 @@ t.test('a key is given for a session with a model of an upstream, and for none t
   }
   t.match(await make('gpt-9'), [200, { session: { model: 'gpt-9' } }])
   t.match(await make('gpt-8'), [404, { error: { code: 'realtime.no_slot' } }])
+})
+
+t.test('an upstream whose list could not be had is asked again, after a pause, and the same session goes on with its models', async t => {
+  const clock = new FakeClock()
+  const { gateway, upstream } = await upstreamGateway(t, says('Noon.'), allSlots, clock)
+  let isDown = true
+  upstream.engine.answer(({ url }) => url === '/v1/models' && !isDown
+    ? { headers: JSON_TYPE, chunks: ['{"data":[{"id":"gpt-9"}]}'] }
+    : url === '/v1/chat/completions' ? says('Noon.') : refusal(503))
+  const { send, next } = await gateway.open()
+  await next('session.created')
+  const change = (): void => send({ type: 'session.update', session: { type: 'realtime', model: 'gpt-9', output_modalities: ['text'] } })
+  change()
+  t.match(await next('error'), { error: { code: 'realtime.no_slot' } })
+  isDown = false
+  change()
+  t.match(await next('error'), { error: { code: 'realtime.no_slot' } })
+  t.equal(upstream.listings, 1, 'not at once')
+  await clock.advance(15_001)
+  change()
+  await next('session.updated')
+  t.equal(upstream.listings, 2)
+  send({ type: 'response.create' })
+  t.match(await next('response.done'), { response: { status: 'completed' } })
 })
