@@ -8,7 +8,9 @@ import pull from '../../plugins/services/pull/index.js'
 import messageRoutes from '../../plugins/v1/messages/index.js'
 import modelRoutes from '../../plugins/v1/models/index.js'
 import responseRoutes from '../../plugins/v1/responses/index.js'
+import { SlotTurns } from '../../plugins/v1/batches/slot-turns.js'
 import textRoutes from '../../plugins/v1/text/index.js'
+import { FakeClock } from '../../kernel/testing/fake-clock.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
 import type { AnyPlugin, EngineProvider } from '../../kernel/contract/index.js'
 import { until } from './wire-gateway.js'
@@ -102,6 +104,36 @@ t.test('a request goes to a slot that can do what it asks', async t => {
   t.equal(await ask({ model: 'agent', input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] }, '/v1/responses'), 'model.ability_missing input')
   const told = await (await post({ model: 'agent', max_tokens: 5, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x' } }] }] }, '/v1/messages')).json()
   t.match(told, { type: 'error', error: { type: 'invalid_request_error', code: 'model.ability_missing' } }, 'in the shape of the route')
+})
+
+t.test('who waits for a slot learns which of several a request goes to, and its body is read once', async t => {
+  const { dispatcher } = (await setup(t)).gateway.inference()
+  for (const [request, slot] of [[{ messages: image }, 'eyes'], [{ messages: [], response_format: schema }, 'agent']] as const) {
+    let reads = 0
+    const asked = {
+      surface: 'chat',
+      get body () {
+        reads++
+        return Buffer.from(JSON.stringify({ model: 'svc/agent', ...request }))
+      }
+    } as const
+    for (let times = 0; times < 3; times++) t.match(dispatcher.target('svc/agent', 'chat', asked), { slot })
+    t.equal(reads, 1)
+  }
+})
+
+t.test('a row of a batch waits for the slot that can do what it asks, and for no other of its name', async t => {
+  const { dispatcher: dispatch, slots } = (await setup(t)).gateway.inference()
+  const busy = { inFlight: 1, waiting: 0 }
+  const status: typeof slots.status = name => ({ ...slots.status(name), ...name === 'agent' ? busy : {} })
+  const turns = new SlotTurns({ clock: new FakeClock(), dispatch, slots: { status } })
+  const bodyOf = (messages: unknown): Buffer => Buffer.from(JSON.stringify({ model: 'svc/agent', messages }))
+  const over = new AbortController()
+  const waiting = turns.take('svc/agent', ['chat'], bodyOf([{ role: 'user', content: 'hi' }]), over.signal)
+  const release = await turns.take('svc/agent', ['chat'], bodyOf(image), over.signal)
+  release()
+  over.abort(new Error('still waiting'))
+  await t.rejects(waiting, { message: 'still waiting' }, 'the other one is busy')
 })
 
 t.test('tools go to a slot whose model calls them', async t => {

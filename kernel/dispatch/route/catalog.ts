@@ -9,7 +9,7 @@ import type { SlotManager } from '../../slots/slot-manager.js'
 import { BodyView } from '../body/body-view.js'
 import { ableSlot, type Inability } from './able-slots.js'
 import { modelRows } from './model-rows.js'
-import { needsOf } from './request-needs.js'
+import { needsOf, type RequestNeeds } from './request-needs.js'
 import { abilityMissing } from './resolution-errors.js'
 import { isRoute, meantBy, resolveAnywhere, resolveModel, type ChosenSlot, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
 import { spellingsOf, type Spellings } from './spellings.js'
@@ -46,6 +46,7 @@ export class Catalog {
   #rows: readonly ModelObject[] | null = null
   #spellings: Spellings | null = null
   /** Where names led to, by kind of request. */
+  readonly #needs = new WeakMap<TargetRequest, RequestNeeds | null>()
   readonly #known = new Map<SurfaceName, Map<string, Route>>()
   readonly #since: number
 
@@ -94,12 +95,21 @@ export class Catalog {
   }
 
   /** The slot that a request with this body would go to; the first of the name where none can serve it, which refuses it. */
-  ableSlotFor (route: ChosenSlot, { body, surface }: TargetRequest): ChosenSlot {
+  ableSlotFor (route: ChosenSlot, request: TargetRequest): ChosenSlot {
     if (route.choice === undefined) return route
-    const view = BodyView.of(body)
-    const needs = typeof view === 'string' ? null : needsOf(view, surface)
+    const needs = this.#needsOf(request)
     const able = needs === null ? null : ableSlot(route.choice, needs)
     return able === null || 'ability' in able ? route : { ...route, slot: able.name, modelId: able.modelId }
+  }
+
+  /** Who waits for a slot asks again and again: its body is read once. */
+  #needsOf (request: TargetRequest): RequestNeeds | null {
+    const known = this.#needs.get(request)
+    if (known !== undefined) return known
+    const view = BodyView.of(request.body)
+    const needs = typeof view === 'string' ? null : needsOf(view, request.surface)
+    this.#needs.set(request, needs)
+    return needs
   }
 
   #resolve (model: string, surface: SurfaceName): Resolution {
