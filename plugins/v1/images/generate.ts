@@ -36,16 +36,18 @@ export async function generate (
       return slotEdits(request, slot)
     }
   }).catch((error: unknown) => { throw isSvcError(error) ? imageModelError(providers, error, request.model) : error })
-  return isSlot ? await slotAnswer(cache, answer, request.format) : answer
+  return isSlot ? await slotAnswer(cache, answer, request.format ?? 'url') : answer
 }
 
-/** What a slot's provider made, in the form that the client asked for. */
-export async function slotAnswer (cache: ImageCache, answer: CallAnswer, format: ImageRequest['format']): Promise<AdaptedAnswer> {
+/** What a slot's provider made, in the form that the client asked for. @param form null for both */
+export async function slotAnswer (cache: ImageCache, answer: CallAnswer, form: ImageRequest['format']): Promise<AdaptedAnswer> {
   if (answer.status !== 200) return answer
   const rendered = renderedSchema.parse(JSON.parse((await wholeBody(answer)).toString('utf8')))
-  const data = format === 'b64_json'
+  const data = form === 'b64_json'
     ? rendered.data
-    : await Promise.all(rendered.data.map(async ({ b64_json: image }) => ({ url: await cache.put(Buffer.from(image, 'base64')) })))
+    : await Promise.all(rendered.data.map(async ({ b64_json: image }) => ({
+        url: await cache.put(Buffer.from(image, 'base64')), ...form === null ? { b64_json: image } : {}
+      })))
   return { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body: Buffer.from(JSON.stringify({ ...rendered, data })) }
 }
 

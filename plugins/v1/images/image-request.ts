@@ -14,7 +14,8 @@ export interface ImageRequest {
   readonly steps: number | null
   readonly cfg: number | null
   readonly negativePrompt: string | null
-  readonly format: 'url' | 'b64_json'
+  /** Null where the client did not say. */
+  readonly format: 'url' | 'b64_json' | null
 }
 
 /** Whole numbers that `randomInt` gives, and that JSON carries exactly. */
@@ -46,7 +47,7 @@ export function imageRequest (body: ImageBody, asksPrompt = true): ImageRequest 
     steps: steps === 0 ? null : steps,
     cfg: extra.cfg ?? body.cfg ?? null,
     negativePrompt: extra.negative_prompt ?? body.negative_prompt ?? null,
-    format: body.response_format ?? 'url'
+    format: body.response_format ?? null
   }
 }
 

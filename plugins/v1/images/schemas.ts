@@ -31,7 +31,7 @@ const formShape = {
   model: z.string().meta({ description: 'Curated image model, image slot or upstream model; may stand anywhere in the form', pattern: '\\S' }),
   n: z.int().optional().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
   size: z.string().optional().meta({ description: 'As for generations; default, and auto: the size of the picture itself' }),
-  response_format: z.enum(['url', 'b64_json']).optional().meta({ description: 'Default url' }),
+  response_format: z.enum(['url', 'b64_json']).optional().meta({ description: 'Default: the answer has both' }),
   strength: z.number().optional().meta({ description: 'How much is new, 0.1 to 1; default 1 behind a mask, else 0.75, and 0.6 for variations' }),
   seed: z.int().optional(),
   steps: z.int().optional(),

@@ -57,6 +57,7 @@ t.test('the openai client changes images', async t => {
     t.match((answer as unknown as Answer)._svc, { workflow: 'sdxl_turbo_image', denoise: 0.75, width: 296, height: 200, seed: 7 })
     const image = Buffer.from(await (await gateway.fetch(answer.data![0]!.url!)).arrayBuffer())
     t.match(decodePng(image), { width: 296, height: 200 })
+    t.equal(answer.data![0]!.b64_json, image.toString('base64'), 'as well, for clients that say nothing and read only this')
     t.notOk(image.includes('prompt'), 'without what the engine writes into it')
     const scaled = await client.images.edit({
       model: 'sd-1.5-pruned-emaonly', prompt: 'x', image: await png(plain(300, 200)), size: '128x64' as '256x256', ...{ strength: 0.3, steps: 3 }
@@ -68,6 +69,9 @@ t.test('the openai client changes images', async t => {
     const answer = await client.images.createVariation({ model: 'sd-1.5-pruned-emaonly', image: await png(plain(64, 128)), n: 2, response_format: 'b64_json' })
     t.match((answer as unknown as Answer)._svc, { workflow: 'sd15_image', denoise: 0.6, width: 64, height: 128, batch_size: 2 })
     t.equal(answer.data!.length, 2)
+    t.equal(answer.data![0]!.url, undefined)
+    const plainly = await client.images.createVariation({ model: 'sd-1.5-pruned-emaonly', image: await png(plain(64, 64)) })
+    t.match(plainly.data, [{ url: /^\/api\/images\/cache/, b64_json: /^iVBOR/ }])
   })
 
   t.test('the model may stand anywhere in the form', async t => {
