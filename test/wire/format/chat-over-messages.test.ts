@@ -124,7 +124,7 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     })
     t.equal(answer.status, 200, await answer.clone().text())
     t.equal(answer.headers.get('x-svc-warning'), 'seed: left out, the model\'s API has no such option; ' +
-      'messages.*.reasoning_content: left out, a model takes back only what its maker signed')
+    'messages.*.reasoning_content: left out, a model takes back only what its maker signed')
     t.strictSame(asked(), {
       temperature: 0.5,
       top_k: 5,
