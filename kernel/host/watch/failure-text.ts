@@ -58,7 +58,7 @@ function isModuleError ({ code }: NodeJS.ErrnoException): boolean {
 async function moduleFailure (error: NodeJS.ErrnoException, root: string): Promise<Told> {
   const message = error.message.replaceAll(root, '')
   if (/TYPE_STRIPPING|UNKNOWN_FILE_EXTENSION/.test(error.code!)) {
-    const file = message.split(/ for |: /).at(-1)!.replace('file://', '')
+    const file = message.split(/ for |: /).at(-1)!.replaceAll(/^"|"$|file:\/\//g, '')
     const isTypeScript = /\.[cm]?tsx?$/.test(file)
     const advice = isTypeScript ? 'it is TypeScript: build first (npm run build), and point the entry ("exports") at the JavaScript' : 'Node cannot load it; point the entry ("exports") at JavaScript'
     return [advice, file]
