@@ -14,7 +14,7 @@ const PREFIX = '/deleted/'
 const ROWS_AT_ONCE = 200
 const SLICED = ['memories', 'documents'] as const
 /** What a bank does without being asked, its names, and rows with ids of their own that another bank may come to have. */
-const FIRST = ['webhooks', 'bank_aliases', 'consolidations', 'knowledge_nodes', 'mental_models', 'directives']
+const FIRST = ['webhooks', 'bank_aliases', 'consolidations', 'knowledge_nodes', 'mental_models', 'directives', 'clearings']
 
 /** Returns how many memories went. */
 export function removeBank (core: Core, bank: BankRow): number {

@@ -1,7 +1,7 @@
-import type { Core } from '../core.js'
+import { clearMemories } from '../memories/clear.js'
 import { operationsOf } from '../operations/operations.js'
 import { needBank } from '../store/bank-table.js'
-import { deleteDerived, deleteMemoriesWhere, findMemory } from '../store/memory-table.js'
+import { deleteDerived, findMemory } from '../store/memory-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { anything, int, listOf, object, maybe, optional, readBody, readOptionalBody, readQuery, required, text } from '../wire/shape.js'
 import { UUID } from '../wire/uuid.js'
@@ -40,18 +40,10 @@ const undo: Handler = ({ core, params }) => {
   return json({ success: true, message: `Operation ${id} undone`, operation_id: id })
 }
 
-const clear: Handler = ({ core, params }) => {
+const clear: Handler = async ({ core, params }) => {
   const bank = needBank(core.store, params.bank_id!)
-  const count = core.store.transaction(() => {
-    const cleared = deleteMemoriesWhere(core.store, bank.seq, `fact_type = 'observation'`, [])
-    reopen(core, bank.seq)
-    return cleared
-  })
+  const count = await clearMemories(core, bank, { type: 'observation', reopens: true })
   return json({ success: true, message: `Cleared ${count} observations`, deleted_count: count })
-}
-
-function reopen ({ store }: Core, bank: number): void {
-  store.run('UPDATE memories SET consolidated_at = NULL WHERE bank = ? AND consolidated_at IS NOT NULL', [bank])
 }
 
 const clearOfMemory: Handler = ({ core, params }) => {

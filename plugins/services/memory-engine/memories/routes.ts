@@ -1,11 +1,12 @@
-import { deleteForGood, dropEverything } from './delete.js'
+import { clearMemories } from './clear.js'
+import { deleteForGood } from './delete.js'
 import { joined, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { detail, listItem, SHOWN, sourceRows, sourcesOf, type ShownMemory } from './view.js'
 import { needBank, type BankRow } from '../store/bank-table.js'
-import { deleteMemoriesWhere, editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
+import { editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
 import { containing } from '../store/like.js'
 import type { Store } from '../store/store.js'
-import { BANK, json, listed, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
+import { BANK, json, listed, WireError, type Handler, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
 import { bool, int, listOf, maybe, nullable, object, oneOf, optional, pageLimit, readBody, readQuery, text, unpaged } from '../wire/shape.js'
 import { parseTime, wireTime } from '../wire/times.js'
 
@@ -182,13 +183,10 @@ function history (call: WireCall): ReturnType<Handler> {
   return listed(views, total)
 }
 
-function clear ({ core, params, query, ignored }: WireCall): ReturnType<Handler> {
+async function clear ({ core, params, query, ignored }: WireCall): Promise<WireAnswer> {
   const { type } = readQuery(query, ignored, { type: maybe(text) })
   const bank = needBank(core.store, params.bank_id!)
-  const count = core.store.transaction(() => {
-    core.store.run('UPDATE banks SET last_write_at = ? WHERE seq = ?', [core.now(), bank.seq])
-    return type === null ? dropEverything(core, bank) : deleteMemoriesWhere(core.store, bank.seq, 'fact_type = ?', [type])
-  })
+  const count = await clearMemories(core, bank, { type, reopens: false })
   const kind = type === null ? '' : ` of type '${type.slice(0, 50)}'`
   return json({ success: true, message: `Cleared ${count} memory unit(s)${kind} from bank '${bank.bank_id}'`, deleted_count: count })
 }

@@ -1,5 +1,6 @@
 import type { Core } from '../core.js'
 import { sweepDeleted } from '../banks/deleted.js'
+import { resumeClearings } from '../memories/clear.js'
 import { consolidationWork } from '../llm/consolidate.js'
 import { extractWork } from '../llm/extract-work.js'
 import { refreshWork } from '../models/refresh.js'
@@ -30,5 +31,6 @@ export function startOperations (core: Core): void {
   for (const [type, workOf] of Object.entries(works)) queue.handle(type as OperationType, workOf(core))
   queue.start()
   sweepDeleted(core)
+  resumeClearings(core)
   sweepStages(core).catch((error: unknown) => core.log('warn', 'what imports left behind could not be removed', { error: (error as Error).message }))
 }

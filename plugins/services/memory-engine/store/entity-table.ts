@@ -30,7 +30,12 @@ export function setEntities (store: Store, bank: number, memory: number, entitie
   }
 }
 
-/** Entities that no memory names any more go. Called in a transaction. */
-export function sweepEntities (store: Store, bank: number): void {
-  store.run('DELETE FROM entities WHERE bank = ? AND NOT EXISTS (SELECT 1 FROM memory_entities WHERE entity = entities.seq)', [bank])
+/** Numbers of the entities that a memory names. */
+export function entitiesOf (store: Store, memory: number): readonly number[] {
+  return store.all<{ entity: number }>('SELECT entity FROM memory_entities WHERE memory = ?', [memory]).map(({ entity }) => entity)
+}
+
+/** Those of these entities go that no memory names any more. Called in a transaction. */
+export function sweepEntities (store: Store, entities: readonly number[]): void {
+  for (const entity of entities) store.run('DELETE FROM entities WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM memory_entities WHERE entity = ?)', [entity, entity])
 }

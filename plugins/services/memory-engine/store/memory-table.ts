@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { entityNames, setEntities, sweepEntities, type NamedEntity } from './entity-table.js'
-import { addToTextIndex, clearTextIndex, removeFromTextIndex, type IndexedText } from './text-index.js'
+import { entitiesOf, entityNames, setEntities, sweepEntities, type NamedEntity } from './entity-table.js'
+import { addToTextIndex, removeFromTextIndex, type IndexedText } from './text-index.js'
 import type { Cell, Store } from './store.js'
 
 export const factTypes = ['world', 'experience', 'observation'] as const
@@ -147,8 +147,9 @@ export function editMemory (store: Store, row: MemoryRow, edit: MemoryEdit, now:
         edit.occurredEnd === undefined ? row.occurred_end : edit.occurredEnd,
         edit.mentionedAt === undefined ? row.mentioned_at : edit.mentionedAt, now, now, row.seq])
     if (edit.entities !== undefined) {
+      const named = entitiesOf(store, row.seq)
       setEntities(store, row.bank, row.seq, edit.entities)
-      sweepEntities(store, row.bank)
+      sweepEntities(store, named)
     }
     if (next.text === row.text) return
     dropVector(store, row.seq)
@@ -189,44 +190,11 @@ export function deleteMemories (store: Store, rows: readonly MemoryRow[]): numbe
     if (store.get('SELECT 1 FROM memories WHERE seq = ?', [row.seq]) === undefined) continue
     count += deleteDerived(store, row.seq) + 1
     if (row.state === 'valid') removeFromTextIndex(store, row.bank, row.seq)
+    const named = entitiesOf(store, row.seq)
     store.run('DELETE FROM memories WHERE seq = ?', [row.seq])
+    sweepEntities(store, named)
   }
-  for (const bank of new Set(rows.map(row => row.bank))) sweepEntities(store, bank)
   return count
-}
-
-/** More rows than this are taken out by making the index anew. */
-const MANY_ROWS = 500
-
-/**
- * All that `where` selects, for good. Of many rows the text index is made anew from what stays, which is faster than to
- * take out one after the other. Called in a transaction. Returns how many went, observations that were made from them too.
- */
-export function deleteMemoriesWhere (store: Store, bank: number, where: string, values: readonly Cell[]): number {
-  const { count } = store.get<{ count: number }>(`SELECT count(*) AS count FROM memories WHERE bank = ? AND (${where})`, [bank, ...values])!
-  if (count <= MANY_ROWS) return deleteMemories(store, store.all<MemoryRow>(`SELECT * FROM memories WHERE bank = ? AND (${where})`, [bank, ...values]))
-  const before = store.get<{ count: number }>('SELECT count(*) AS count FROM memories WHERE bank = ?', [bank])!.count
-  store.run(`DELETE FROM memories WHERE bank = ? AND fact_type = 'observation' AND seq IN (
-    SELECT memory FROM memory_sources JOIN memories AS source ON source.seq = memory_sources.source
-    WHERE source.bank = ? AND source.seq IN (SELECT seq FROM memories WHERE bank = ? AND (${where})))`, [bank, bank, bank, ...values])
-  store.run(`DELETE FROM memories WHERE bank = ? AND (${where})`, [bank, ...values])
-  sweepEntities(store, bank)
-  rebuildTextIndex(store, bank)
-  return before - store.get<{ count: number }>('SELECT count(*) AS count FROM memories WHERE bank = ?', [bank])!.count
-}
-
-const REBUILD_ROWS = 2000
-
-/** From the memories that are valid. Called in a transaction. */
-export function rebuildTextIndex (store: Store, bank: number): void {
-  clearTextIndex(store, bank)
-  for (let from = 0; ;) {
-    const rows = store.all<MemoryRow>(
-      `SELECT * FROM memories WHERE bank = ? AND state = 'valid' AND seq > ? ORDER BY seq LIMIT ${REBUILD_ROWS}`, [bank, from])
-    if (rows.length === 0) return
-    for (const row of rows) addToTextIndex(store, bank, row.seq, wordsOf(row))
-    from = rows.at(-1)!.seq
-  }
 }
 
 /** Its text changed: it is embedded again. */

@@ -39,12 +39,6 @@ export function removeFromTextIndex (store: Store, bank: number, memory: number)
   store.run(`DELETE FROM ${textIndexOf(bank)} WHERE rowid = ?`, [memory])
 }
 
-/** Empties it: faster than row by row, and leaves no page behind that was not overwritten. */
-export function clearTextIndex (store: Store, bank: number): void {
-  dropTextIndex(store, bank)
-  makeTextIndex(store, bank)
-}
-
 function columns ({ text, context, entities }: IndexedText): string[] {
   return [text, context ?? '', entities.join(' ')].map(indexable)
 }

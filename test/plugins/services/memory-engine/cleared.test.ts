@@ -1,0 +1,102 @@
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
+import { openInThread } from './support.js'
+
+const MANY = 1500
+
+/** An engine with a large bank `b`, of which every third memory is an experience, and what stands in its database. */
+async function large (t: Test): Promise<ReturnType<typeof openInThread> & { readonly folder: string, readonly seen: Store }> {
+  const folder = t.testdir()
+  const wire = openInThread(t, folder)
+  const items = Array.from({ length: MANY }, (_, i) => ({
+    content: `Ship ${i} lies in the harbour.`, tags: ['ships'], entities: [{ text: `Captain ${i}` }], ...i < 10 && { document_id: `log ${i}` }
+  }))
+  t.equal((await wire.call('POST', 'b/memories', { items })).status, 200)
+  await wire.call('POST', 'other/memories', { items: [{ content: 'Alice lives in Rome.', entities: [{ text: 'Alice' }] }] })
+  const seen = openStore(join(folder, 'memory', 'memory.db'))
+  seen.run(`UPDATE memories SET fact_type = 'experience' WHERE bank = 1 AND seq % 3 = 0`)
+  t.teardown(() => seen.close())
+  return { ...wire, folder, seen }
+}
+
+const countOf = (store: Store, table: string): number => store.get<{ count: number }>(`SELECT count(*) AS count FROM ${table}`)!.count
+const left = (store: Store): number => countOf(store, 'memories') - 1
+
+/** Of each memory all is there, and of those that went nothing. */
+function isWhole (t: Test, folder: string): void {
+  // a connection that has read the text index before checks what it remembers of it
+  const store = openStore(join(folder, 'memory', 'memory.db'))
+  const memories = countOf(store, 'memories')
+  for (const table of ['text_1_docsize', 'memory_tags', 'memory_entities', 'entities']) {
+    const more = { text_1_docsize: -1, memory_tags: -1 }[table] ?? 0
+    t.equal(countOf(store, table), memories + more, table)
+  }
+  t.match(store.get('PRAGMA integrity_check'), { integrity_check: 'ok' })
+  t.same(store.all('PRAGMA foreign_key_check'), [])
+  store.close()
+}
+
+t.test('a large bank that is cleared answers when all is gone, and other calls and memories that are new have their turn meanwhile', async t => {
+  const { call, folder, seen } = await large(t)
+  await call('POST', 'b/directives', { name: 'Be short', content: 'Answer in one sentence.' })
+  const cleared = call('DELETE', 'b/memories')
+  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  const retained = call('POST', 'b/memories', { items: [{ content: 'Ship of today.', document_id: 'log 1', entities: [{ text: 'Captain 1' }], tags: ['ships'] }] })
+  t.match((await call('POST', 'other/memories/recall', { query: 'Where does Alice live?' })).body.results, [{ text: 'Alice lives in Rome.' }])
+  t.ok(left(seen) > 0, `${left(seen)} are left when another bank has answered`)
+  t.match((await call('GET', 'b/memories/list?limit=1')).body, { items: [{}] }, 'the others are still told')
+  t.match((await cleared).body, { success: true, deleted_count: MANY })
+  t.equal((await retained).status, 200)
+  t.match((await call('GET', 'b/memories/list')).body, { total: 1, items: [{ text: 'Ship of today.', document_id: 'log 1' }] })
+  t.match((await call('GET', 'b/documents')).body, { total: 1 })
+  t.match((await call('GET', 'b/directives')).body, { items: [{ name: 'Be short' }] }, 'what is no memory stays')
+  isWhole(t, folder)
+  t.equal(countOf(seen, 'clearings'), 0)
+})
+
+t.test('memories of one type go in the same way', async t => {
+  const { call, folder, seen } = await large(t)
+  const cleared = call('DELETE', 'b/memories?type=experience')
+  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  await call('GET', 'other/stats')
+  t.ok(left(seen) > MANY * 2 / 3, 'others are served')
+  t.match((await cleared).body, { deleted_count: MANY / 3 })
+  t.equal(left(seen), MANY * 2 / 3)
+  t.equal(countOf(seen, `memories WHERE fact_type = 'experience'`), 0)
+  isWhole(t, folder)
+})
+
+t.test('of an engine that is killed while a large bank is cleared, the next start takes away the others, and none that are new', async t => {
+  const { call, folder, seen } = await large(t)
+  const cleared = call('DELETE', 'b/memories')
+  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  const killed = join(folder, 'killed')
+  mkdirSync(join(killed, 'memory'), { recursive: true })
+  for (const part of ['', '-wal']) {
+    const file = join(folder, 'memory', `memory.db${part}`)
+    if (existsSync(file)) copyFileSync(file, join(killed, 'memory', `memory.db${part}`))
+  }
+  await cleared
+  const again = openStore(join(killed, 'memory', 'memory.db'))
+  t.teardown(() => again.close())
+  t.ok(left(again) > 0 && left(again) < MANY, `${left(again)} of ${MANY} are left`)
+  isWhole(t, killed)
+  const { call: callAgain } = openInThread(t, killed)
+  await callAgain('POST', 'b/memories', { items: [{ content: 'Ship of today.', tags: ['ships'], entities: [{ text: 'Captain 1' }] }] })
+  t.match((await callAgain('GET', 'b/memories/list')).body, { total: 1, items: [{ text: 'Ship of today.' }] }, 'a retain waits until they are gone')
+  isWhole(t, killed)
+})
+
+t.test('a bank that is deleted while it is cleared is gone', async t => {
+  const { call, seen } = await large(t)
+  const cleared = call('DELETE', 'b/memories')
+  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  t.equal((await call('DELETE', 'b')).status, 200)
+  t.equal((await cleared).status, 200)
+  while (countOf(seen, 'banks') > 1) await new Promise(resolve => { setImmediate(resolve) })
+  t.equal(left(seen), 0)
+  t.equal(countOf(seen, 'clearings'), 0)
+})
