@@ -11,10 +11,11 @@ export const kubernetesError = defineErrors('kubernetes', {
   refused: { status: 502, when: 'the API server refused an object' },
   unsupported: { status: 400, when: 'a launch needs something that a pod cannot provide' },
   no_capacity: { status: 503, heals: true, when: 'no node had room for the pod within capacity_timeout_s' },
+  claim_pending: { status: 503, heals: true, when: 'a claim that the pod mounts was bound to no volume within capacity_timeout_s' },
   claim_missing: { status: 503, heals: true, when: 'a claim that the pod mounts does not exist' },
   image_absent: { status: 502, when: 'the image does not exist, or may not be pulled' },
   image_pull: { status: 502, heals: true, when: 'the image could not be pulled' },
-  object_missing: { status: 502, heals: true, when: 'a Secret or ConfigMap of the pod does not exist' },
+  object_missing: { status: 502, heals: true, when: 'a Secret, runtime class or other object that the pod names does not exist' },
   volume: { status: 502, when: 'a volume of the pod cannot be mounted' },
   not_runnable: { status: 502, when: 'the container could not be started, for example because a program is missing in the image' },
   evicted: { status: 503, heals: true, when: 'the pod was refused or evicted by its node before the engine ran' }

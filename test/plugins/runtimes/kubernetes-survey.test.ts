@@ -39,6 +39,8 @@ t.test('claims that are not there are named with what names them, those of slots
     'there is no claim \'absent\' in namespace \'engines\' (model_claim)',
     'there is no claim \'gone\' in namespace \'engines\' (model_claim of slot \'lost\')'
   ])
+  const unbound = await surveyed(t, ({ answers }) => answers.set('/api/v1/namespaces/engines/persistentvolumeclaims/late', { status: { phase: 'Pending' } }), { model_storage: 'claim', model_claim: 'late' }, [])
+  t.match(unbound, { problems: [], doubts: [/^claim 'late' in namespace 'engines' is bound to no volume yet \(Pending; model_claim\): `kubectl describe pvc late`/] })
   const unnamed = await surveyed(t, () => {}, {}, [slot('chat', 'cpu', { model_storage: 'claim' })])
   t.strictSame(unnamed.problems, ['model_storage is claim and model_claim of slot \'chat\' names none'])
 })

@@ -6,6 +6,7 @@ import { tinyContainer } from '../../../kernel/testing/index.js'
 import { kubernetesError } from '../../../plugins/runtimes/kubernetes/errors.js'
 import { isOutOfTime, nextStep, refusal } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
 import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
+import { notPlaced } from '../../../plugins/runtimes/kubernetes/pod/pod-start.js'
 import { inspection, startVerdict } from '../../../plugins/runtimes/kubernetes/pod/pod-state.js'
 import { ForwardReach } from '../../../plugins/runtimes/kubernetes/reach/forward-reach.js'
 import { stamped } from '../../../plugins/runtimes/kubernetes/pod/pod-logs.js'
@@ -87,7 +88,7 @@ t.test('what a pod cannot have is refused before anything is made', async t => {
 
 t.test('how far a start is can be read from the pod', async t => {
   const pod = (status: object): Parameters<typeof startVerdict>[0] =>
-    ({ metadata: { name: 'p' }, spec: { containers: [{ name: 'engine', image: 'i' }] }, status })
+    ({ metadata: { name: 'p' }, spec: { containers: [{ name: 'engine', image: 'i' }], volumes: [{ persistentVolumeClaim: { claimName: 'models' } }] }, status })
   const waiting = (reason: string, message = ''): object => ({ containerStatuses: [{ name: 'engine', state: { waiting: { reason, message } } }] })
   const cases: ReadonlyArray<readonly [object, object]> = [
     [{ containerStatuses: [{ name: 'engine', state: { running: {} } }] }, { kind: 'runs' }],
@@ -105,6 +106,7 @@ t.test('how far a start is can be read from the pod', async t => {
     [{ initContainerStatuses: [{ name: 'get-0', state: { terminated: { exitCode: 1, message: 'HTTP 404' } } }] }, { error: { code: 'kubernetes.volume' } }],
     [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'persistentvolumeclaim "models" not found' }] },
       { error: { code: 'kubernetes.claim_missing' } }],
+    [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] }, { kind: 'waits', forCapacity: true, line: 'waiting for the scheduler, and a volume for claim models' }],
     [{ phase: 'Failed', reason: 'UnexpectedAdmissionError' }, { error: { code: 'kubernetes.evicted' } }],
     [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }] },
       { kind: 'waits', forCapacity: true, line: 'waiting for capacity: 0/3 nodes are available' }]
@@ -141,6 +143,7 @@ t.test('each failure of the cluster is one that may pass, or one that stays unti
     refused: false,
     unsupported: false,
     no_capacity: true,
+    claim_pending: true,
     claim_missing: true,
     image_absent: false,
     image_pull: true,
@@ -155,24 +158,56 @@ t.test('whatever an API server refuses is told with what to do next', async t =>
   const call = { method: 'POST', path: '/api/v1/namespaces/n/pods' } as const
   const refusals: ReadonlyArray<readonly [status: number, message: string, code: string]> = [
     [400, 'the body is not right', 'refused'],
+    [400, 'admission webhook "team.example.com" denied the request: no team', 'refused'],
     [401, 'Unauthorized', 'unauthorized'],
     [403, 'pods is forbidden: User "u" cannot create resource "pods"', 'forbidden'],
     [403, 'pods "a" is forbidden: unable to create new content in namespace n because it is being terminated', 'namespace_missing'],
     [403, 'pods "a" is forbidden: exceeded quota: gpus', 'no_capacity'],
     [403, 'pods "a" is forbidden: violates PodSecurity "restricted:latest"', 'refused'],
     [403, 'pods "a" is forbidden: not on a Friday', 'refused'],
+    [403, 'pods "a" is forbidden: maximum memory usage per Container is 64Mi, but limit is 1Gi', 'refused'],
+    [403, 'pods "a" is forbidden: failed quota: q: must specify limits.memory for: engine', 'refused'],
+    [403, 'admission webhook "team.example.com" denied the request: no team', 'refused'],
+    [403, 'pods "a" is forbidden: pod rejected: RuntimeClass "nvidia" not found', 'object_missing'],
+    [403, 'pods "a" is forbidden: no PriorityClass with name high was found', 'object_missing'],
+    [403, 'pods "a" is forbidden: error looking up service account n/default: serviceaccount "default" not found', 'object_missing'],
     [404, 'namespaces "n" not found', 'namespace_missing'],
     [409, 'object is being deleted', 'refused'],
+    [422, 'pods "a" is forbidden: ValidatingAdmissionPolicy \'p\' with binding \'p\' denied request: no team', 'refused'],
     [422, 'Pod "a" is invalid: spec.containers[0].resources.limits[cpu]: Invalid value', 'refused'],
     [429, '', 'unavailable'],
     [500, 'etcdserver: request timed out', 'unavailable'],
+    [500, 'Internal error occurred: failed calling webhook "team.example.com": connection refused', 'unavailable'],
     [503, '', 'unavailable']
   ]
   for (const [status, message, code] of refusals) {
     const error = refusal(status, { message }, call, 'n')
     t.match(error, { code: `kubernetes.${code}`, details: { status } }, `${status} ${message}`)
     t.match(error.message, /; \S.* \w/)
+    if (/denied|maximum|Friday/.test(message)) t.match(error.message, /or the rule of the cluster/, 'a rule is told from what the API cannot take')
   }
+})
+
+t.test('a pod that got no node in time is told what to change: what it asks for, the nodes that it names, or its claim', async t => {
+  const cases: ReadonlyArray<readonly [said: string, code: string, next: RegExp]> = [
+    ['', 'no_capacity', /others ask for the same.*; unload a slot/],
+    ['waiting for capacity: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).', 'no_capacity', /; unload a slot/],
+    ['waiting for capacity: 0/2 nodes are available: 2 node(s) didn\'t match Pod\'s node affinity/selector.', 'no_capacity', /; no node is one that the slot may use: check node_selector/],
+    ['waiting for capacity: 0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.', 'claim_pending', /; `kubectl describe pvc`/],
+    ['waiting for the scheduler, and a volume for claim models', 'claim_pending', /claim models; `kubectl describe pvc`/]
+  ]
+  for (const [said, code, next] of cases) t.match(notPlaced(5000, said), { code: `kubernetes.${code}`, heals: true, message: next })
+})
+
+t.test('an image that is pulled without the login that the slot names fails for the Secret, which may be made', async t => {
+  const pod: Parameters<typeof startVerdict>[0] = {
+    metadata: { name: 'p' },
+    spec: { containers: [], imagePullSecrets: [{ name: 'absent' }] },
+    status: { containerStatuses: [{ name: 'engine', state: { waiting: { reason: 'ErrImagePull', message: '401 unauthorized' } } }] }
+  }
+  const event = { metadata: { name: 'e' }, reason: 'FailedToRetrieveImagePullSecret', message: 'Unable to retrieve some image pull secrets (absent)' }
+  t.match(startVerdict(pod), { error: { code: 'kubernetes.image_absent', heals: false } })
+  t.match(startVerdict(pod, [event]), { error: { code: 'kubernetes.object_missing', heals: true, message: /401 unauthorized: .*\(absent\); make the Secret/ } })
 })
 
 t.test('times of log lines compare as text, whatever their fraction', async t => {

@@ -199,6 +199,9 @@ export class ClusterApi {
   }
 }
 
+/** What a pod names and the cluster looks up before it takes it. */
+const ABSENT = /(?:RuntimeClass|serviceaccount) "[^"]*" not found|no PriorityClass with name/
+
 /** What an answer of 400 and above means. Pure. */
 export function refusal (status: number, { message = '', reason = '' }: ApiStatus, { method = 'GET', path }: ApiCall, namespace: string): Error {
   const said = message === '' ? `HTTP ${status}` : message.slice(0, 1000)
@@ -208,17 +211,23 @@ export function refusal (status: number, { message = '', reason = '' }: ApiStatu
   }
   if (status === 403) {
     if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}; make it again once it is gone, or choose another (namespace in [runtime.kubernetes])`, options)
-    if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' is used up: ${said}; free some of it, or raise it`, options)
+    if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' leaves no room: ${said}; unload a slot that uses it (\`svc slot unload\`), ask for less in \`resources\`, or raise it`, options)
+    if (ABSENT.test(said)) return kubernetesError('kubernetes.object_missing', `the cluster refused the pod: ${said}; make what it names, or change runtime_class in [runtime.kubernetes] or in the runtime_options of the slot if that names it`, options)
     if (/violates PodSecurity/.test(said)) return kubernetesError('kubernetes.refused', `${said}; set restricted = true in [runtime.kubernetes] or in the runtime_options of the slot, or label the namespace for another level`, options)
-    // a rule of the cluster, such as its pod security, and no want of a right
-    if (/^\w+ "[^"]*" is forbidden/.test(said) && !/ cannot \w+ /.test(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}; change what it names in \`resources\` or runtime_options of the slot, or the rule of the cluster`, options)
-    return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)
+    if (!isRule(said)) return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)
   }
   if (status === 404 && /^namespaces /.test(said)) {
     return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' does not exist; \`svc cluster manifest\` prints what makes it`, options)
   }
+  if (/failed calling webhook/.test(said)) return kubernetesError('kubernetes.unavailable', `an admission webhook of the cluster does not answer: ${said}; it is asked again: see that what serves it runs`, options)
   if (status === 429 || status >= 500) return kubernetesError('kubernetes.unavailable', `the API server is in trouble: ${said}; it is asked again: check its state with \`kubectl get --raw /readyz\``, options)
+  if (isRule(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}; change what it names in \`resources\` or runtime_options of the slot, or the rule of the cluster`, options)
   return kubernetesError('kubernetes.refused', `the API server refused ${method} ${path}: ${said}; change what it names in [runtime.kubernetes], or in \`resources\` or runtime_options of the slot`, options)
+}
+
+/** A rule of the cluster, such as its pod security, a limit range or an admission policy, and no want of a right. Pure. */
+function isRule (said: string): boolean {
+  return /^admission webhook "[^"]*" denied the request/.test(said) || (/^\w+ "[^"]*" is forbidden/.test(said) && !/ cannot \w+ /.test(said))
 }
 
 function statusOf (text: string): ApiStatus {

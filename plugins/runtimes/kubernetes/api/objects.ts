@@ -39,6 +39,7 @@ export interface Pod {
     readonly nodeSelector?: object
     readonly tolerations?: readonly object[]
     readonly runtimeClassName?: string
+    readonly imagePullSecrets?: readonly object[]
     readonly hostNetwork?: boolean
     readonly containers: ReadonlyArray<{ readonly name: string, readonly image: string, readonly resources?: object }>
     readonly volumes?: ReadonlyArray<{ readonly persistentVolumeClaim?: { readonly claimName: string } }>

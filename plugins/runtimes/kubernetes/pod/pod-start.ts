@@ -25,6 +25,12 @@ const LOOK_AGAIN_MS = 2_000
 /** Room that is found changes the pod: it is looked at without that for a watch that is down. */
 const LOOK_FOR_ROOM_MS = 10_000
 
+/** What its node tells in events comes behind what it tells of the pod. */
+const EVENT_LATE_MS = 1_000
+
+const SHORT = 'unload a slot that holds what is asked for (`svc slot unload`), or ask for less in `resources`'
+const NO_SUCH_NODE = 'no node is one that the slot may use: check node_selector and tolerations against `kubectl get nodes --show-labels` and the taints of the nodes'
+
 type Waits = Extract<StartVerdict, { readonly kind: 'waits' }>
 
 interface TurnWait {
@@ -39,7 +45,7 @@ interface TurnWait {
 export async function untilFirst ({ place, clock, capacityMs, said }: TurnWait, signal: AbortSignal): Promise<void> {
   const enough = new AbortController()
   const late = pause(clock, capacityMs, AbortSignal.any([signal, enough.signal]))
-    .then(() => { throw noCapacity(capacityMs, said()) })
+    .then(() => { throw notPlaced(capacityMs, said()) })
   late.catch(() => {})
   try {
     await Promise.race([abortable(place.turn, signal), late])
@@ -50,14 +56,14 @@ export async function untilFirst ({ place, clock, capacityMs, said }: TurnWait, 
 
 /** Waits until the engine of a pod runs, or has run. Throws why it does not, or with the signal's reason. */
 export async function untilRunning (wait: StartWait, signal: AbortSignal): Promise<void> {
-  const { pods, clock, id, told, look, events } = wait
+  const { pods, clock, id, told } = wait
   let said = ''
   let placed = false
   for (;;) {
     signal.throwIfAborted()
     const next = pods.next(id)
     try {
-      const verdict = await judged(look, events, placed)
+      const verdict = await judged(wait, placed, signal)
       if (verdict === null) return
       if (!placed && !verdict.forCapacity) {
         placed = true
@@ -66,7 +72,7 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
       if (verdict.line !== said) told(verdict.line)
       said = verdict.line
       const leftMs = wait.since + wait.capacityMs - clock.monotonic()
-      if (!placed && leftMs <= 0) throw noCapacity(wait.capacityMs, said)
+      if (!placed && leftMs <= 0) throw notPlaced(wait.capacityMs, said)
       const enough = new AbortController()
       const both = AbortSignal.any([signal, enough.signal])
       const laterMs = placed ? LOOK_AGAIN_MS : Math.min(LOOK_FOR_ROOM_MS, leftMs)
@@ -78,18 +84,26 @@ export async function untilRunning (wait: StartWait, signal: AbortSignal): Promi
   }
 }
 
-/** Nothing came free in time. */
-function noCapacity (capacityMs: number, said: string): Error {
-  return kubernetesError('kubernetes.no_capacity', `no node had room within ${capacityMs / 1000} s (capacity_timeout_s): ${said === '' ? 'others ask for the same and came before' : said}; unload a slot that holds what is asked for (\`svc slot unload\`), or ask for less in \`resources\``)
+/** It got no node in time. Pure. */
+export function notPlaced (capacityMs: number, said: string): Error {
+  const limit = `within ${capacityMs / 1000} s (capacity_timeout_s)`
+  if (/unbound immediate PersistentVolumeClaims|, and a volume for claim /.test(said)) {
+    return kubernetesError('kubernetes.claim_pending', `a claim of the pod was bound to no volume ${limit}: ${said}; \`kubectl describe pvc\` says what it waits for`)
+  }
+  const why = said === '' ? 'others ask for the same and came before' : said
+  const isShort = said === '' || /Insufficient|Too many pods/.test(said) || !/didn't match Pod's node affinity|untolerated taint/.test(said)
+  return kubernetesError('kubernetes.no_capacity', `no node had room ${limit}: ${why}; ${isShort ? SHORT : NO_SUCH_NODE}`)
 }
 
 /** What it waits for; null once it runs. A server that is away for a while is waited for, too. */
-async function judged (look: StartWait['look'], events: StartWait['events'], placed: boolean): Promise<Waits | null> {
+async function judged ({ look, events, clock }: StartWait, placed: boolean, signal: AbortSignal): Promise<Waits | null> {
   try {
     const pod = await look()
     if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started; load the slot again', { heals: true })
     const first = startVerdict(pod)
-    const verdict = first.kind === 'waits' && !first.forCapacity ? startVerdict(pod, await events()) : first
+    const isLoginAsked = first.kind === 'fails' && (pod.spec.imagePullSecrets ?? []).length > 0
+    if (isLoginAsked) await pause(clock, EVENT_LATE_MS, signal)
+    const verdict = isLoginAsked || (first.kind === 'waits' && !first.forCapacity) ? startVerdict(pod, await events()) : first
     if (verdict.kind === 'fails') throw verdict.error
     return verdict.kind === 'runs' ? null : verdict
   } catch (error) {

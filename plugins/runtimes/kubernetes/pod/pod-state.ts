@@ -1,6 +1,6 @@
 import type { EngineAddress, EngineInspection, EngineRunState } from 'svc-gateway/plugin'
 import { kubernetesError } from '../errors.js'
-import type { ClusterEvent, ContainerStatus, Pod } from '../api/objects.js'
+import type { ClusterEvent, ContainerStatus, Pod, PodCondition } from '../api/objects.js'
 import { CONTAINER, LAUNCH_ANNOTATION, MANAGED_BY, MANAGED_LABEL, type KeptLaunch } from './pod-names.js'
 
 /** What a pod keeps of its launch; null for a pod that is not an engine of a gateway, whatever its labels say. Pure. */
@@ -70,16 +70,16 @@ export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): S
       return fails('kubernetes.volume', `a download failed (${name}, code ${state.terminated.exitCode})${said === '' ? '' : `: ${said}`}; check the downloads of the slot`)
     }
     if (state?.waiting !== undefined) {
-      const judged = judgeWaiting(state.waiting)
+      const judged = judgeWaiting(state.waiting, events)
       if (judged !== null) return judged
     }
     if (state?.running !== undefined) return { kind: 'waits', forCapacity: false, line: 'fetching the model into the pod' }
   }
   if (isOver(pod)) return fails('kubernetes.evicted', `the pod ended before the engine ran: ${sentence(status.reason, status.message)}; \`kubectl describe node\` shows what its node was short of; raise \`resources\` of the slot, or load it again`)
-  const judged = engine?.waiting === undefined ? null : judgeWaiting(engine.waiting)
+  const judged = engine?.waiting === undefined ? null : judgeWaiting(engine.waiting, events)
   if (judged !== null) return judged
   const scheduled = status.conditions?.find(({ type }) => type === 'PodScheduled')
-  if (scheduled?.status === 'False') return judgeUnscheduled(scheduled.reason ?? '', scheduled.message ?? '')
+  if (scheduled?.status === 'False') return judgeUnscheduled(scheduled, pod)
   const mount = events.findLast(({ reason }) => reason === 'FailedMount' || reason === 'FailedAttachVolume')
   if (mount !== undefined) {
     const said = firstLine(mount.message ?? '')
@@ -98,7 +98,9 @@ function judgeEnd ({ reason = '', message = '', exitCode }: NonNullable<NonNulla
 }
 
 /** Null for what passes by itself. */
-function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string, readonly message?: string }): StartVerdict | null {
+function judgeWaiting (
+  { reason = '', message = '' }: { readonly reason?: string, readonly message?: string }, events: readonly ClusterEvent[]
+): StartVerdict | null {
   const said = sentence(reason, message)
   switch (reason) {
     case 'ErrImageNeverPull':
@@ -107,12 +109,16 @@ function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string
     case 'ErrImagePull':
     case 'ImagePullBackOff':
     case 'RegistryUnavailable':
-    case 'SignatureValidationFailed':
+    case 'SignatureValidationFailed': {
+      // the node pulls without a login that it does not find
+      const login = events.findLast(({ reason }) => reason === 'FailedToRetrieveImagePullSecret')
+      if (login !== undefined) return fails('kubernetes.object_missing', `${said}: ${firstLine(login.message ?? '')}; make the Secret in the namespace of the pods, or take it out of registry_logins`)
       if (/not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no basic auth/i.test(message)) {
         return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and registry_logins for a registry that wants a login`)
       }
       // the back-off alone names no cause; the try before it did
       return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', `${said}; check that the nodes reach the registry of the image`)
+    }
     case 'CreateContainerConfigError':
       if (/subPath/i.test(message)) return fails('kubernetes.volume', `${said}; see that model_claim has the folder of the model below model_root`)
       return fails('kubernetes.object_missing', `${said}; make it in the namespace of the pods: they name none by themselves, so something in the cluster adds it`)
@@ -124,12 +130,16 @@ function judgeWaiting ({ reason = '', message = '' }: { readonly reason?: string
   }
 }
 
-function judgeUnscheduled (reason: string, message: string): StartVerdict {
+function judgeUnscheduled ({ reason, message = '' }: PodCondition, { spec: { volumes = [] } }: Pod): StartVerdict {
   const said = firstLine(message)
   if (/persistentvolumeclaim "[^"]*" not found/.test(said)) {
     return fails('kubernetes.claim_missing', `${said}; make the claim, or set model_claim to one that exists`)
   }
-  if (reason !== 'Unschedulable') return { kind: 'waits', forCapacity: true, line: 'waiting for the scheduler' }
+  if (reason !== 'Unschedulable') {
+    // it says nothing while a volume is made for a claim that waits for its first pod
+    const claims = volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [])
+    return { kind: 'waits', forCapacity: true, line: `waiting for the scheduler${claims.length === 0 ? '' : `, and a volume for claim ${claims.join(', ')}`}` }
+  }
   return { kind: 'waits', forCapacity: true, line: `waiting for capacity: ${said}` }
 }
 

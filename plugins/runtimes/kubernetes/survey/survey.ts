@@ -66,10 +66,15 @@ export async function surveyCluster ({ settings, slots, places, env, clock }: Su
     const missing = await missingRights(api, settings)
     const problems = missing.length === 0 ? [] : [`the account may not ${missing.join(', ')} in namespace '${namespace}'`]
     const doubts = Number.parseInt(version.minor, 10) < LEAST_MINOR ? [`Kubernetes ${version.gitVersion} is older than 1.${LEAST_MINOR}, with which nothing was tried`] : []
-    for (const [claim, use] of claimsOf(settings, slots)) problems.push(...await claimProblems(api, claim, use))
+    const unbound: string[] = []
+    for (const [claim, use] of claimsOf(settings, slots)) {
+      const found = await surveyClaim(api, claim, use)
+      problems.push(...found.problems)
+      unbound.push(...found.doubts)
+    }
     const devices = await nodeDevices(api)
     const former = places.filter(each => !isSamePlace(each, api.access))
-    doubts.push(...deviceDoubts(settings, slots, devices), ...accessDoubts(api.access), ...former.map(placeLine))
+    doubts.push(...unbound, ...deviceDoubts(settings, slots, devices), ...accessDoubts(api.access), ...former.map(placeLine))
     const gpus = devices === null ? null : Object.fromEntries(Object.entries(devices).filter(([name]) => GPU.test(name)))
     return { place, namespace, version: version.gitVersion, problems, doubts, gpus }
   } catch (error) {
@@ -113,14 +118,18 @@ function claimsOf (settings: ClusterSettings, slots: readonly SurveyedSlot[]): R
   return claims
 }
 
-async function claimProblems (api: ClusterApi, name: string, use: string): Promise<readonly string[]> {
-  if (name === '') return [`model_storage is claim and ${use} names none`]
+async function surveyClaim (api: ClusterApi, name: string, use: string): Promise<Pick<ClusterSurvey, 'problems' | 'doubts'>> {
+  const problem = (text: string): Pick<ClusterSurvey, 'problems' | 'doubts'> => ({ problems: [text], doubts: [] })
+  const none = { problems: [], doubts: [] }
+  if (name === '') return problem(`model_storage is claim and ${use} names none`)
   try {
     const claim = await api.find<Claim>({ path: api.path('persistentvolumeclaims', name) })
-    return claim === null ? [`there is no claim '${name}' in namespace '${api.namespace}' (${use})`] : []
+    if (claim === null) return problem(`there is no claim '${name}' in namespace '${api.namespace}' (${use})`)
+    const phase = claim.status?.phase ?? 'Pending'
+    return phase === 'Bound' ? none : { problems: [], doubts: [`claim '${name}' in namespace '${api.namespace}' is bound to no volume yet (${phase}; ${use}): \`kubectl describe pvc ${name}\` says what it waits for`] }
   } catch (error) {
     // that it may not be looked at is told with the rights
-    return isSvcError(error) && error.code === 'kubernetes.forbidden' ? [] : [messageOf(error)]
+    return isSvcError(error) && error.code === 'kubernetes.forbidden' ? none : problem(messageOf(error))
   }
 }
 
