@@ -14,6 +14,7 @@ import { breaks } from './kubernetes/faults.js'
 import { serveMany } from './kubernetes/fleet.js'
 import { freezes } from './kubernetes/frozen.js'
 import { reaches } from './kubernetes/reach.js'
+import { refuses } from './kubernetes/refusals.js'
 import { replicates } from './kubernetes/replicas.js'
 import { grows } from './kubernetes/scale.js'
 import {
@@ -44,6 +45,7 @@ t.test('slots run, fail and recover in a real cluster', async t => {
   await alone('a slot with several engines has a pod for each', false, replicates)
   await alone('an engine that hangs in its pod is replaced, and requests go to the other one', true, freezes)
   await alone('each way of a pod not to come up is a code of its own, with the next step', false, fails)
+  await alone('what the API server, a rule of the cluster or the scheduler has against a pod is told with what to change, and leaves none', false, refuses)
   await alone('engines are reached by their pod, by a port of the node, and forwarded', false, reaches)
   await alone('models come from a claim and from downloads, images from registries that want a login', true, stores)
   await alone('credentials and rights change while slots run', false, changesHands)

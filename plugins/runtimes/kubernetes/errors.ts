@@ -17,6 +17,6 @@ export const kubernetesError = defineErrors('kubernetes', {
   image_pull: { status: 502, heals: true, when: 'the image could not be pulled' },
   object_missing: { status: 502, heals: true, when: 'a Secret, runtime class or other object that the pod names does not exist' },
   volume: { status: 502, when: 'a volume of the pod cannot be mounted' },
-  not_runnable: { status: 502, when: 'the container could not be started, for example because a program is missing in the image' },
+  not_runnable: { status: 502, when: 'the container could not be started, for example because a program is missing in the image, or a runtime on the node' },
   evicted: { status: 503, heals: true, when: 'the pod was refused or evicted by its node before the engine ran' }
 })

@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import { LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineSpec } from '../../../kernel/contract/index.js'
 import { tinyContainer } from '../../../kernel/testing/index.js'
+import type { ClusterEvent } from '../../../plugins/runtimes/kubernetes/api/objects.js'
 import { kubernetesError } from '../../../plugins/runtimes/kubernetes/errors.js'
 import { isOutOfTime, nextStep, refusal } from '../../../plugins/runtimes/kubernetes/api/cluster-api.js'
 import { podManifest } from '../../../plugins/runtimes/kubernetes/pod/pod-spec.js'
@@ -197,6 +198,20 @@ t.test('a pod that got no node in time is told what to change: what it asks for,
     ['waiting for the scheduler, and a volume for claim models', 'claim_pending', /claim models; `kubectl describe pvc`/]
   ]
   for (const [said, code, next] of cases) t.match(notPlaced(5000, said), { code: `kubernetes.${code}`, heals: true, message: next })
+})
+
+t.test('a node that cannot make the pod is told at once where its runtime class is to blame, and else after some tries', async t => {
+  const pod: Parameters<typeof startVerdict>[0] = {
+    metadata: { name: 'p' },
+    spec: { containers: [] },
+    status: { containerStatuses: [{ name: 'engine', state: { waiting: { reason: 'ContainerCreating' } } }] }
+  }
+  const failed = (message: string, count = 1): ClusterEvent => ({ metadata: { name: 'e' }, reason: 'FailedCreatePodSandBox', message, count })
+  t.match(startVerdict(pod, [failed('no runtime for "nvidia" is configured')]),
+    { error: { code: 'kubernetes.not_runnable', heals: true, message: /no runtime for "nvidia".*; install what the runtime class names/ } })
+  t.match(startVerdict(pod, [failed('network "a" failed', 3)]), { kind: 'waits', forCapacity: false, line: 'waiting for the node: network "a" failed' })
+  t.match(startVerdict(pod, [failed('network "a" failed', 3), failed('network "b" failed')]),
+    { error: { code: 'kubernetes.not_runnable', heals: true, message: /network "b" failed; check the network/ } })
 })
 
 t.test('an image that is pulled without the login that the slot names fails for the Secret, which may be made', async t => {

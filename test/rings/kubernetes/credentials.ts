@@ -8,16 +8,22 @@ import { apply, clusterHome, loadError, NAMESPACE, podsOf, row, slotFile } from 
 import type { Cluster } from '../support/cluster.js'
 
 const ACCOUNT = 'svc-gateway'
+/** Of the whole cluster. */
+const NODES = 'svc-gateway-nodes'
 
 /** The account that `svc cluster manifest` makes, with just its rights: they go and come, and its token changes. */
 export async function changesHands (t: Test, here: Cluster): Promise<void> {
   const folder = t.testdir()
   const manifest = join(folder, 'manifest.yaml')
-  writeFileSync(manifest, (await run(['cluster', 'manifest', '--namespace', NAMESPACE])).stdout)
+  // without a namespace, so the same for all gateways of a cluster
+  const shared = await here.kubectl('get', 'clusterrole', NODES, '--ignore-not-found', '-o', 'name')
+  const documents = (await run(['cluster', 'manifest', '--namespace', NAMESPACE])).stdout.split(/^---$/m)
+  writeFileSync(manifest, documents.filter(document => shared === '' || !/^kind: ClusterRole$/m.test(document)).join('---'))
   await here.kubectl('apply', '-f', manifest)
   await eventually('the cluster knows its rights', async () => await may(here, 'create') && await may(here, 'list'))
   // what is in the namespace goes with it
-  t.teardown(() => here.kubectl('delete', 'clusterrole/svc-gateway-nodes', `clusterrolebinding/svc-gateway-nodes-${NAMESPACE}`, '--ignore-not-found').catch(() => {}))
+  const ours = [`clusterrolebinding/${NODES}-${NAMESPACE}`, ...shared === '' ? [`clusterrole/${NODES}`] : []]
+  t.teardown(() => here.kubectl('delete', ...ours, '--ignore-not-found').catch(() => {}))
   const tokenFile = join(folder, 'token')
   const command = join(folder, 'get-token')
   writeFileSync(command, `#!/bin/sh\necho asked >> ${command}.runs\nprintf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(cat ${tokenFile})"\n`)

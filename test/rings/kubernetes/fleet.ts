@@ -4,6 +4,7 @@ import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { api, chat, type LiveGateway } from '../../e2e/live-gateway.js'
@@ -17,6 +18,8 @@ const SIZE = isFull ? { slots: 100, replicas: 20, cuts: 60 } : { slots: 6, repli
 const ALL = SIZE.slots * SIZE.replicas
 /** What is waited for where all engines come or go. */
 const ALL_MS = isFull ? 1_200_000 : undefined
+/** Between looks at all of them: one of thousands takes the gateway longer than what is looked for. */
+const LOOK_MS = ALL
 /** Of the pods that kwok plays. */
 const PODS = '10.245.0.0/16'
 const execute = promisify(execFile)
@@ -43,7 +46,7 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
     // the answer of a load that takes five minutes is given up here, and the load goes on
     if (isFull) loads.catch(() => {})
     else t.strictSame((await loads).filter(({ status }) => status !== 200), [])
-    await eventually('all are up', async () => await ready(gateway) === ALL, ALL_MS)
+    await allReady(gateway, 'all are up')
   })
   t.equal((await podsOf(here)).length, ALL)
   const { mib } = await usage(gateway)
@@ -60,7 +63,7 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
     await loses(here, gateway, 'many-0')
   })
   t.ok(changes.cpuMs < 500 + 3 * ALL, '3 ms of the processor for each, and what looking for the end takes')
-  await eventually('it comes back', async () => await ready(gateway) === ALL, ALL_MS)
+  await allReady(gateway, 'it comes back')
 
   const timer = setInterval(way.cut, 1000)
   t.teardown(() => clearInterval(timer))
@@ -71,13 +74,13 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
   })
   clearInterval(timer)
   t.comment(`${ends} ends, each told; ${way.opened()} connections`)
-  await eventually('all come back', async () => await ready(gateway) === ALL, ALL_MS)
-  await eventually('and there are no others', async () => (await podsOf(here)).length === ALL, ALL_MS)
+  await allReady(gateway, 'all come back')
+  await looked('and there are no others', async () => (await podsOf(here)).length === ALL)
 
   const before = await podsOf(here)
   await gateway.kill('SIGKILL')
   gateway = await start()
-  await eventually('all are adopted', async () => await ready(gateway) === ALL, ALL_MS)
+  await allReady(gateway, 'all are adopted')
   t.comment(`adopted: ${(await usage(gateway)).cpuMs} ms of the processor from the start on, ${(await usage(gateway)).mib} MiB`)
   t.strictSame((await podsOf(here)).toSorted(), before.toSorted(), 'by the next gateway')
   await told(t, gateway, 'unloaded', ALL, async () => {
@@ -86,7 +89,7 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
     if (isFull) unloads.catch(() => {})
     await endAsked(here)
     if (!isFull) t.ok((await unloads).every(({ status }) => status === 200))
-    await eventually('all are down', async () => (await rows(gateway)).every(({ state }) => state === 'offline'), ALL_MS)
+    await looked('all are down', async () => (await rows(gateway)).every(({ state }) => state === 'offline'))
   })
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
@@ -114,12 +117,22 @@ async function answersForPods (t: Test): Promise<void> {
 /** kwok ends no pod whose deadline has come: once all are asked to end, they are taken away in its place. */
 async function endAsked ({ kubectl }: Cluster): Promise<void> {
   const deadlines = 'jsonpath={.items[*].spec.activeDeadlineSeconds}'
-  await eventually('all are asked to end', async () =>
-    (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', deadlines)).split(' ').length === ALL, ALL_MS)
+  await looked('all are asked to end', async () =>
+    (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', ENGINES, '-o', deadlines)).split(' ').length === ALL)
   await kubectl('-n', NAMESPACE, 'delete', 'pods', '-l', ENGINES, '--wait=false', '--grace-period=0', '--force')
 }
 
 const rows = async (gateway: LiveGateway): Promise<readonly Row[]> => (await api(gateway, 'GET', '/api/slots')).json as Row[]
+
+async function looked (what: string, attempt: () => Promise<boolean>): Promise<void> {
+  await eventually(what, async () => {
+    const isThere = await attempt()
+    if (!isThere) await setTimeout(LOOK_MS)
+    return isThere
+  }, ALL_MS)
+}
+
+const allReady = (gateway: LiveGateway, what: string): Promise<void> => looked(what, async () => await ready(gateway) === ALL)
 
 async function ready (gateway: LiveGateway): Promise<number> {
   return (await rows(gateway)).reduce((sum, { replicas_ready: count }) => sum + count, 0)

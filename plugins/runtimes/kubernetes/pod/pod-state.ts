@@ -52,8 +52,8 @@ export type StartVerdict =
   | { readonly kind: 'waits', readonly forCapacity: boolean, readonly line: string }
   | { readonly kind: 'fails', readonly error: Error }
 
-/** How often a mount may fail before it counts: what the kubelet cannot mount it tries again at growing intervals. */
-const MOUNT_TRIES = 4
+/** How often a mount, or the pod itself, may fail on its node before it counts: the kubelet tries again at growing intervals. */
+const NODE_TRIES = 4
 
 /**
  * How far the start of a pod is. One that ended after it ran has started: its exit says the rest. Pure.
@@ -83,9 +83,11 @@ export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): S
   const mount = events.findLast(({ reason }) => reason === 'FailedMount' || reason === 'FailedAttachVolume')
   if (mount !== undefined) {
     const said = firstLine(mount.message ?? '')
-    if ((mount.count ?? 1) >= MOUNT_TRIES) return fails('kubernetes.volume', `${said}; check model_storage, model_path and model_claim`)
+    if ((mount.count ?? 1) >= NODE_TRIES) return fails('kubernetes.volume', `${said}; check model_storage, model_path and model_claim`)
     return { kind: 'waits', forCapacity: false, line: `waiting for a volume: ${said}` }
   }
+  const sandbox = judgeSandbox(events.filter(({ reason }) => reason === 'FailedCreatePodSandBox'))
+  if (sandbox !== null) return sandbox
   const last = events.at(-1)
   const line = last?.reason === 'Pulling' ? firstLine(last.message ?? 'pulling the image') : 'the pod has a node and is being made'
   return { kind: 'waits', forCapacity: false, line }
@@ -128,6 +130,17 @@ function judgeWaiting (
     default:
       return null
   }
+}
+
+/** Its network, and the runtime of its runtime class; null where nothing failed. Each failure may have words of its own. */
+function judgeSandbox (failures: readonly ClusterEvent[]): StartVerdict | null {
+  if (failures.length === 0) return null
+  const said = firstLine(failures.at(-1)!.message ?? '')
+  const tries = failures.reduce((sum, { count = 1 }) => sum + count, 0)
+  const isNamed = /no runtime for|runtime handler/.test(said)
+  if (!isNamed && tries < NODE_TRIES) return { kind: 'waits', forCapacity: false, line: `waiting for the node: ${said}` }
+  const next = isNamed ? 'install what the runtime class names on the nodes, name those that have it in node_selector, or change runtime_class' : 'check the network of the pods on that node'
+  return { kind: 'fails', error: kubernetesError('kubernetes.not_runnable', `the node cannot make the pod: ${said}; ${next}`, { heals: true }) }
 }
 
 function judgeUnscheduled ({ reason, message = '' }: PodCondition, { spec: { volumes = [] } }: Pod): StartVerdict {
