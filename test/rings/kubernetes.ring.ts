@@ -132,6 +132,7 @@ async function fails (t: Test, here: Cluster): Promise<void> {
     'no-room': slotFile({ options: '' }).replace('requests = {', 'limits = { "nvidia.com/gpu" = "1" }, requests = {'),
     'no-folder': slotFile({ options: 'model_root = "/"\nmodel_path = "/no/such/folder"\n' }),
     'no-program': slotFile({ image: 'svc-test/node:1' }),
+    'no-flag': slotFile({ extra: '[server]\nextra_args = "--no-such-flag"\n' }),
     // a million tokens of its cache are 128 MiB
     'no-memory': slotFile().replace('4096', '1048576').replace('memory = "32Mi" } }', 'memory = "32Mi" }, limits = { memory = "64Mi" } }')
   }, 'capacity_timeout_s = 30\n')
@@ -143,6 +144,7 @@ async function fails (t: Test, here: Cluster): Promise<void> {
   t.match(await load('no-claim'), { details: { reason: 'kubernetes.claim_missing' }, message: /"absent" not found.*; make the claim, or set model_claim/ })
   t.match(await load('no-program'), { details: { reason: 'kubernetes.not_runnable' } })
   t.match(await load('no-folder'), { details: { reason: 'kubernetes.volume' }, message: /check model_storage/ })
+  t.match(await load('no-flag'), { message: /code 1.*invalid argument: --no-such-flag/s }, 'with its exit code and its last lines')
   const answer = await held
   t.match([answer.status, await answer.json()], [502, {
     error: { code: 'slot.load_failed', details: { reason: 'kubernetes.no_capacity' }, message: /no node had room within 30 s .*nvidia\.com\/gpu/ }

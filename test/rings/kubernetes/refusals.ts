@@ -23,15 +23,15 @@ export async function refuses (t: Test, here: Cluster): Promise<void> {
     'half-gpu': asking('limits = { "nvidia.com/gpu" = "0.5" }'),
     'too-much': asking('limits = { memory = "2Ti" }, requests = { cpu = "50m", memory = "32Mi" }'),
     'no-class': slotFile({ options: 'runtime_class = "absent"\n' }),
+    ...isOurs ? { 'no-runtime': slotFile({ options: 'runtime_class = "svc-ring-absent"\n' }), 'late': claiming('late') } : {},
     'no-login': slotFile({ image: '127.0.0.1:5999/nothing/here:1', options: 'registry_logins = ["absent"]\n' }),
     'no-node': slotFile({ options: 'node_selector = { "svc.test/no" = "such" }\n' }),
-    'unbound': claiming('unbound'),
-    'late': claiming('late')
+    'unbound': claiming('unbound')
   }, 'capacity_timeout_s = 5\n')
   const folder = t.testdir()
-  await apply(here, folder, claim('unbound', ''), ...isOurs ? [storageClass, claim('late', storageClass.metadata.name)] : [])
+  await apply(here, folder, claim('unbound', ''), ...isOurs ? [runtimeClass, storageClass, claim('late', storageClass.metadata.name)] : [])
   t.teardown(() => kubectl('-n', NAMESPACE, 'delete', 'pvc,quota,limitrange', '--all', '--wait=false').catch(() => {}))
-  if (isOurs) t.teardown(() => kubectl('delete', 'storageclass', storageClass.metadata.name).catch(() => {}))
+  if (isOurs) t.teardown(() => kubectl('delete', 'storageclass/svc-ring-late', 'runtimeclass/svc-ring-absent').catch(() => {}))
   const gateway = await start()
   const load = (name: string): Promise<Refused['error']> => loadError(gateway, name)
   /** Once a rule is in force, which takes the API server a moment. */
@@ -47,6 +47,7 @@ export async function refuses (t: Test, here: Cluster): Promise<void> {
     'no-login': { details: { reason: 'kubernetes.object_missing' }, message: /127\.0\.0\.1:5999.*\(absent\).*; make the Secret/ },
     'no-node': { details: { reason: 'kubernetes.no_capacity' }, message: /didn't match Pod's node affinity\/selector.*; no node is one.*check node_selector/ },
     'unbound': { details: { reason: 'kubernetes.claim_pending' }, message: /unbound immediate PersistentVolumeClaims.*; `kubectl describe pvc`/ },
+    ...isOurs ? { 'no-runtime': { details: { reason: 'kubernetes.not_runnable' }, message: /the node cannot make the pod: .*"svc-ring-absent".*; install what the runtime class names/ } } : {},
     ...isOurs ? { late: { details: { reason: 'kubernetes.claim_pending' }, message: /a volume for claim late; `kubectl describe pvc`/ } } : {}
   }
   await Promise.all(Object.entries(expected).map(async ([name, error]) => t.match(await load(name), error, name)))
@@ -74,6 +75,8 @@ export async function refuses (t: Test, here: Cluster): Promise<void> {
   t.strictSame(await podsOf(here), [], 'nothing is left of them')
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
+
+const runtimeClass = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: 'svc-ring-absent' }, handler: 'svc-ring-absent' }
 
 /** Volumes for it are made, by a program that there is not, only once a pod is to have them. */
 const storageClass = {
