@@ -36,7 +36,7 @@ export async function generate (
       return slotEdits(request, slot)
     }
   }).catch((error: unknown) => { throw isSvcError(error) ? imageModelError(providers, error, request.model) : error })
-  return isSlot ? await slotAnswer(cache, answer, request.format ?? 'url') : answer
+  return isSlot ? await slotAnswer(cache, answer, request.format) : answer
 }
 
 /** What a slot's provider made, in the form that the client asked for. @param form null for both */

@@ -10,7 +10,8 @@ export async function make (
   services: GenerateServices, { model, prompt, n, size }: ImageWish, client: ClientRequest, signal: AbortSignal
 ): Promise<readonly string[]> {
   const body = { model, prompt, n, size }
-  const request = imageRequest(body)
+  // an upstream gets no form: its models that answer in base64 alone refuse one
+  const request = { ...imageRequest(body), format: 'url' } as const
   assertUsable(services.providers, request.model)
   const answer = await generate(services, request, Buffer.from(JSON.stringify(body)), client, signal)
   const text = (await whole(answer)).toString('utf8')

@@ -16,7 +16,7 @@ export const imageBodySchema = z.looseObject({
   n: z.int().nullish().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
   size: z.string().regex(/^(auto|\d{1,5}x\d{1,5})$/i, { error: 'must look like 1024x1024' }).nullish()
     .meta({ description: 'Width and height in pixels, brought within 64 to 2048 and down to a multiple of 8; default, and auto: the slot\'s `default_size`' }),
-  response_format: z.enum(['url', 'b64_json']).nullish().meta({ description: 'Default url' }),
+  response_format: z.enum(['url', 'b64_json']).nullish().meta({ description: 'Default: the answer has both' }),
   stream: z.literal(false, { error: 'images are not streamed' }).nullish(),
   seed,
   steps,

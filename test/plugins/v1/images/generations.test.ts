@@ -32,19 +32,22 @@ t.test('the openai client makes images', async t => {
     t.ok(Math.abs(answer.created - Date.now() / 1000) < 60)
   })
 
-  t.test('url is the default and leads to the image', async t => {
+  t.test('a client that does not say gets a path that leads to the image, and the image itself', async t => {
     const answer = await client.images.generate({ model: 'sd-1.5-pruned-emaonly', prompt: 'a pear' })
     const url = answer.data![0]!.url!
     t.match(url, /^\/api\/images\/cache\/[0-9a-f-]{36}\.png$/)
-    t.equal(answer.data![0]!.b64_json, undefined)
     const image = await gateway.fetch(url)
     t.strictSame([image.status, image.headers.get('content-type'), image.headers.get('cache-control')],
       [200, 'image/png', 'public, max-age=31536000, immutable'])
-    const { width, height } = decodePng(Buffer.from(await image.arrayBuffer()))
+    const bytes = Buffer.from(await image.arrayBuffer())
+    t.equal(answer.data![0]!.b64_json, bytes.toString('base64'))
+    const { width, height } = decodePng(bytes)
     t.strictSame([width, height], [256, 128], 'the size of the slot\'s defaults')
     t.match((answer as unknown as Answer)._svc, { workflow: 'sd15_simple', steps: 20, cfg: 7, checkpoint: 'v1-5-pruned-emaonly.safetensors' })
     t.equal((await gateway.fetch(url.replace('.png', ''))).status, 200, 'also without its ending')
     t.equal((await cachedFiles(gateway.home)).length, 1, 'base64 answers leave nothing behind')
+    const asked = await client.images.generate({ model: 'sd-1.5-pruned-emaonly', prompt: 'a pear', response_format: 'url' })
+    t.match(asked.data, [{ url: /^\/api\/images\/cache/, b64_json: undefined }])
   })
 
   t.test('a bad image request is refused in words of the SDK', async t => {
