@@ -7,6 +7,7 @@ import { agentPrograms, ownPrograms, ownTools, type AgentProgram, type OwnProgra
 import { emptyHome, stageOf, type Ended, type Stage } from './support/agent-stage.js'
 import { brought } from './support/clients.js'
 import { LAST_WORDS, scriptedModel, type ScriptedModel } from './support/scripted-model.js'
+import { hearsWarnings, type Ear } from './support/told-warnings.js'
 
 t.setTimeout(850_000)
 
@@ -42,6 +43,14 @@ async function connects (t: Test, { client, files, env, prepare, ask }: AgentPro
   t.match(ended.stdout, LAST_WORDS, 'and says what the model said last', { ended, unknown, counts })
   t.ok(counts.calls > 0 && counts.answers > 0, 'the model called the tool, and was answered', { counts, unknown, ended })
   t.strictSame(await calls(gateway, client), [`admin/${TOOL} ok`], 'the call is written down as the program\'s')
+}
+
+/** What is left out of the requests of a program and its user misses; of others' nothing is. */
+const MISSED: Readonly<Record<string, readonly string[]>> = { codex: ['tools.*: \'web_search\' was left out, nothing here runs it'] }
+
+function isToldOfMissing (t: Test, ear: Ear, name: string): void {
+  const told = new Set(ear.take().map(warning => warning.replace(/^tools\.\d+:/, 'tools.*:')))
+  t.strictSame([...told], MISSED[name] ?? [], 'the header of warnings tells what its user misses, and nothing else')
 }
 
 interface Place {
@@ -144,12 +153,19 @@ t.test('programs that people run agents with use the models and tools of the gat
       ALIASES.map(name => `"${name}" = "scripted"\n`).join(''),
     'etc/svc/upstreams.toml': `[[upstream]]\nname = "ring"\nkind = "remote"\nurl = "${model.url}/v1"\n`
   }))
+  const ear = await hearsWarnings(t, gateway.url)
   const only = process.env.SVC_TEST_AGENT_PROGRAMS?.split(',')
   for (const own of ownPrograms.filter(({ agent }) => only?.includes(agent) !== false)) {
-    await t.test(own.agent, t => runs(t, own, gateway.url, model))
+    await t.test(own.agent, async t => {
+      await runs(t, own, ear.url, model)
+      isToldOfMissing(t, ear, own.agent)
+    })
   }
   for (const program of dialectPrograms.filter(({ client }) => only?.includes(client) !== false)) {
-    await t.test(program.name, t => speaks(t, program, gateway.url, model))
+    await t.test(program.name, async t => {
+      await speaks(t, program, ear.url, model)
+      isToldOfMissing(t, ear, program.name)
+    })
   }
   t.equal(await gateway.kill('SIGTERM'), 0)
 })

@@ -36,7 +36,7 @@ export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: str
     if (content.role == null || content.role === 'user' || content.role === 'function') return userMessages(parts, at, open, warnings)
     throw malformed(`contents.${i}.role`, 'must be user or model')
   })
-  return system === null ? said : [{ role: 'system', content: systemText(system) }, ...said]
+  return system === null ? said : [{ role: 'system', content: systemText(system, warnings) }, ...said]
 }
 
 /** @param place where such parts stand, without numbers */
@@ -49,10 +49,12 @@ function tellLeftOut (part: Json, place: string, warnings: string[]): void {
   }
 }
 
-function systemText (system: unknown): string {
+function systemText (system: unknown, warnings: string[]): string {
   if (typeof system === 'string') return system
   if (!isObject(system)) throw malformed('systemInstruction', 'must be an object with parts')
+  leaveStrangers(system, contentKeys, 'systemInstruction', warnings, camelCase)
   return objectsIn(system.parts ?? [], 'systemInstruction.parts').map((part, i) => {
+    tellLeftOut(part, 'systemInstruction.parts.*', warnings)
     if (typeof part.text !== 'string') throw untranslatable(`systemInstruction.parts.${i}`, 'a part of the instruction that is no text')
     return part.text
   }).join('\n\n')

@@ -20,6 +20,8 @@ const settings: ReadonlySet<string> = new Set([
   'responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'responseLogprobs', 'logprobs', 'thinkingConfig',
   'responseModalities', 'speechConfig', 'imageConfig'
 ])
+/** What Google's own models take, and what its clients say with every request. */
+const USUAL_TOP_K = 64
 const thinkingKeys: ReadonlySet<string> = new Set(['includeThoughts', 'thinkingBudget', 'thinkingLevel'])
 
 /**
@@ -37,10 +39,11 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
   warnings.push(...strangers(config, settings, 'generationConfig.'))
   refuseForms(config)
   const thinking = member(config, 'thinkingConfig')
-  if (isObject(thinking)) leaveStrangers(thinking, thinkingKeys, 'generationConfig.thinkingConfig', warnings, camelCase)
+  if (thinking !== null && !isObject(thinking)) throw malformed('generationConfig.thinkingConfig', 'must be an object')
+  if (thinking !== null) leaveStrangers(thinking, thinkingKeys, 'generationConfig.thinkingConfig', warnings, camelCase)
   const topK = member(config, 'topK')
-  // clients send it with every request, and upstreams that do not know it refuse all of them
-  if (topK !== null && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no word for it and upstreams may refuse it')
+  // upstreams that do not know it refuse every request with it
+  if (topK !== null && topK !== USUAL_TOP_K && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no word for it and upstreams may refuse it')
   return {
     body: given({
       model,
@@ -59,7 +62,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
       ...reasoning(thinking, slot),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
-    showsThoughts: isObject(thinking) && member(thinking, 'includeThoughts') === true,
+    showsThoughts: thinking !== null && member(thinking, 'includeThoughts') === true,
     warnings
   }
 }
@@ -103,7 +106,7 @@ function reasoning (config: unknown, slot: NamedSlotConfig | null): object {
   const isOn = effort === null ? slot.enable_thinking : effort !== 'off'
   return {
     ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } },
-    ...isObject(config) && typeof member(config, 'thinkingLevel') === 'string' && effort !== 'off' ? { reasoning_effort: effort } : {}
+    ...isObject(config) && typeof member(config, 'thinkingLevel') === 'string' && effort !== null && effort !== 'off' ? { reasoning_effort: effort } : {}
   }
 }
 
@@ -115,7 +118,8 @@ function effortOf (config: Json): 'off' | 'low' | 'medium' | 'high' | null {
       case 'MINIMAL': case 'LOW': return 'low'
       case 'MEDIUM': return 'medium'
       case 'HIGH': return 'high'
-      default: return null
+      case 'THINKING_LEVEL_UNSPECIFIED': break
+      default: throw malformed('generationConfig.thinkingConfig.thinkingLevel', 'must be MINIMAL, LOW, MEDIUM or HIGH')
     }
   }
   const budget = member(config, 'thinkingBudget')

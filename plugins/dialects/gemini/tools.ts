@@ -8,6 +8,9 @@ const MOST_WARNINGS = 50
 const unsaid = ['response', 'responseJsonSchema', 'behavior'] as const
 const declarationKeys: ReadonlySet<string> = new Set([...unsaid, 'name', 'description', 'parameters', 'parametersJsonSchema'])
 
+const configKeys: ReadonlySet<string> = new Set(['functionCallingConfig', 'retrievalConfig'])
+const callingKeys: ReadonlySet<string> = new Set(['mode', 'allowedFunctionNames'])
+
 interface FunctionTool {
   readonly type: 'function'
   readonly function: { readonly name: string, readonly [key: string]: unknown }
@@ -20,10 +23,16 @@ interface FunctionTool {
 export function toolsOf (asked: Json, warnings: string[]): object {
   const all = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').flatMap((tool, i) => functionsOf(tool, `tools.${i}`, warnings))
   const config = member(asked, 'toolConfig')
-  if (isObject(config) && member(config, 'retrievalConfig') !== null) leave(warnings, 'toolConfig.retrievalConfig: left out, nothing here looks it up')
-  const { mode, names } = choiceOf(config)
-  const tools = mode === 'ANY' && names !== null ? all.filter(({ function: { name } }) => names.has(name)) : all
-  if (tools.length === 0) return {}
+  if (isObject(config)) {
+    if (member(config, 'retrievalConfig') !== null) leave(warnings, 'toolConfig.retrievalConfig: left out, nothing here looks it up')
+    leaveStrangers(config, configKeys, 'toolConfig', warnings, camelCase)
+  }
+  const { mode, names } = choiceOf(config, warnings)
+  const tools = names === null ? all : all.filter(({ function: { name } }) => names.has(name))
+  if (tools.length === 0) {
+    if (mode === 'ANY') leave(warnings, `${CALLING}: left out, there is no function to call`)
+    return {}
+  }
   return { tools, ...choice(mode, tools) }
 }
 
@@ -36,15 +45,20 @@ function choice (mode: string | null, tools: readonly FunctionTool[]): object {
   }
 }
 
+const CALLING = 'toolConfig.functionCallingConfig'
 const modes: ReadonlySet<unknown> = new Set(['AUTO', 'ANY', 'NONE', 'VALIDATED', 'MODE_UNSPECIFIED'])
 
-function choiceOf (config: unknown): { readonly mode: string | null, readonly names: ReadonlySet<unknown> | null } {
+function choiceOf (config: unknown, warnings: string[]): { readonly mode: string | null, readonly names: ReadonlySet<unknown> | null } {
   const calling = isObject(config) ? member(config, 'functionCallingConfig') : null
   if (!isObject(calling)) return { mode: null, names: null }
+  leaveStrangers(calling, callingKeys, CALLING, warnings, camelCase)
   const mode = typeof calling.mode === 'string' ? calling.mode.toUpperCase() : 'MODE_UNSPECIFIED'
-  if (!modes.has(mode)) throw malformed('toolConfig.functionCallingConfig.mode', 'must be AUTO, ANY, NONE or VALIDATED')
+  if (!modes.has(mode)) throw malformed(`${CALLING}.mode`, 'must be AUTO, ANY, NONE or VALIDATED')
   const names = member(calling, 'allowedFunctionNames')
-  return { mode: mode === 'MODE_UNSPECIFIED' ? null : mode, names: Array.isArray(names) && names.length > 0 ? new Set(names) : null }
+  const areNamed = Array.isArray(names) && names.length > 0
+  const isHeld = mode === 'ANY' || mode === 'VALIDATED'
+  if (areNamed && !isHeld) leave(warnings, `${CALLING}.allowedFunctionNames: left out, they are for the modes ANY and VALIDATED`)
+  return { mode: mode === 'MODE_UNSPECIFIED' ? null : mode, names: areNamed && isHeld ? new Set(names) : null }
 }
 
 function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[] {

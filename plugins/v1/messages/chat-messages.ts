@@ -14,6 +14,7 @@ const blockKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map(Object.entr
   tool_use: ['id', 'name', 'input', 'caller'],
   thinking: ['thinking', 'signature']
 }).map(([type, keys]) => [type, new Set([...textKeys, ...keys])]))
+const sourceKeys: ReadonlySet<string> = new Set(['type', 'media_type', 'data', 'url', 'content'])
 
 /**
  * The conversation of a request of the Messages API as chat messages. What chat has no place for goes into `warnings`. Throws
@@ -68,6 +69,7 @@ function userMessages (blocks: readonly Json[], at: string, warnings: string[]):
 function tellLeftOut (block: Json, place: string, warnings: string[]): void {
   const { type, citations } = block
   leaveStrangers(block, blockKeys.get(type) ?? textKeys, place, warnings)
+  if (isObject(block.source)) leaveStrangers(block.source, sourceKeys, `${place}.source`, warnings)
   if (isObject(citations) && citations.enabled === true) leave(warnings, 'messages.*.content.*.citations: left out, nothing here cites')
 }
 

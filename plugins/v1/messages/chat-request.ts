@@ -1,5 +1,7 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, leaveStrangers, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import {
+  given, isObject, leave, leaveStrangers, malformed, NO_TOOL_LEFT, objectsIn, stringIn, typeName, untranslatable, type Json
+} from '../over-chat/ref.js'
 import { chatMessages } from './chat-messages.js'
 
 export interface ChatRequest {
@@ -17,9 +19,18 @@ const ownKeys: ReadonlySet<string> = new Set([
   'mcp_servers', 'fallbacks'
 ])
 const toolKeys: ReadonlySet<string> = new Set([
-  'type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'eager_input_streaming'
+  'type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'eager_input_streaming',
+  // every tool is the model's from the beginning here
+  'defer_loading'
 ])
-const outputKeys: ReadonlySet<string> = new Set(['effort', 'format'])
+/** Members of the request that are objects of the API's own, and what is known in each. */
+const memberKeys: ReadonlyArray<readonly [member: string, known: ReadonlySet<string>]> = Object.entries({
+  output_config: ['effort', 'format'],
+  thinking: ['type', 'budget_tokens'],
+  metadata: ['user_id'],
+  tool_choice: ['type', 'name', 'disable_parallel_tool_use']
+}).map(([member, keys]) => [member, new Set(keys)])
+const formatKeys: ReadonlySet<string> = new Set(['type', 'schema'])
 /** Tools that the maker of the Messages API runs on its own servers. */
 const SERVER_TOOL = /^(web_search|web_fetch|code_execution|tool_search_tool)(_|$)/
 
@@ -34,7 +45,10 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatReq
   const warnings = leftOut(asked)
   const { max_tokens: limit, stop_sequences: stops, output_config: output, metadata } = asked
   refuseMembers(asked)
-  if (isObject(output)) leaveStrangers(output, outputKeys, 'output_config', warnings)
+  for (const [member, known] of memberKeys) {
+    const said = asked[member]
+    if (isObject(said)) leaveStrangers(said, known, member, warnings)
+  }
   const messages = chatMessages(asked, slot !== null, warnings)
   const tools = asked.tools == null ? [] : functionTools(asked.tools, warnings)
   const stream = asked.stream === true
@@ -47,8 +61,10 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatReq
       stop: Array.isArray(stops) && stops.length === 0 ? null : stops,
       user: isObject(metadata) ? metadata.user_id : null,
       tools: tools.length === 0 ? null : tools,
-      ...tools.length === 0 ? {} : toolChoice(asked.tool_choice),
-      response_format: responseFormat(isObject(output) && output.format != null ? output.format : asked.output_format),
+      ...toolChoice(asked.tool_choice, tools.length, warnings),
+      response_format: isObject(output) && output.format != null
+        ? responseFormat(output.format, 'output_config.format', warnings)
+        : responseFormat(asked.output_format, 'output_format', warnings),
       ...reasoning(asked, slot),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
@@ -64,8 +80,14 @@ function leftOut (asked: Json): string[] {
   return [
     ...tier == null || tier === 'auto' ? [] : ['service_tier: left out, there are no tiers here'],
     ...told === effort ? [] : [`output_config.effort: '${effort}' is told as '${told}', chat completions know no more`],
-    ...management == null ? [] : ['context_management: left out, nothing is taken out of the context here']
+    ...management == null || clearsNothing(management) ? [] : ['context_management: left out, nothing is taken out of the context here']
   ]
+}
+
+/** What claude-code sends with each request: it keeps all thoughts. */
+function clearsNothing (management: unknown): boolean {
+  if (!isObject(management) || Object.keys(management).some(key => key !== 'edits') || !Array.isArray(management.edits)) return false
+  return management.edits.every(edit => isObject(edit) && edit.type === 'clear_thinking_20251015' && edit.keep === 'all')
 }
 
 function refuseMembers ({ mcp_servers: servers, container, inference_geo: geo, fallbacks }: Json): void {
@@ -88,9 +110,13 @@ function functionTools (asked: unknown, warnings: string[]): object[] {
   })
 }
 
-function toolChoice (choice: unknown): object {
+function toolChoice (choice: unknown, tools: number, warnings: string[]): object {
   if (choice == null) return {}
   if (!isObject(choice)) throw malformed('tool_choice', 'must be an object')
+  if (tools === 0) {
+    if (choice.type === 'any' || choice.type === 'tool') leave(warnings, NO_TOOL_LEFT)
+    return {}
+  }
   const parallel = choice.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
   switch (choice.type) {
     case 'auto': return { tool_choice: 'auto', ...parallel }
@@ -101,9 +127,10 @@ function toolChoice (choice: unknown): object {
   }
 }
 
-function responseFormat (format: unknown): object | null {
+function responseFormat (format: unknown, at: string, warnings: string[]): object | null {
   if (format == null) return null
-  if (!isObject(format) || format.type !== 'json_schema') throw untranslatable('output_config.format', 'a format other than json_schema')
+  if (!isObject(format) || format.type !== 'json_schema') throw untranslatable(at, 'a format other than json_schema')
+  leaveStrangers(format, formatKeys, at, warnings)
   return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } }
 }
 
@@ -120,11 +147,18 @@ function toldEffort (asked: Json): string | null {
 function reasoning (body: Json, slot: NamedSlotConfig | null): object {
   const { thinking } = body
   const asked = toldEffort(body)
-  const kind = isObject(thinking) ? thinking.type : null
+  const kind = thinkingKind(thinking)
   const effort = kind === 'disabled' ? null : asked ?? (isObject(thinking) && kind === 'enabled' ? effortOf(thinking.budget_tokens) : null)
   if (slot === null) return { reasoning_effort: effort }
   const isOn = kind === 'disabled' ? false : kind === 'enabled' || kind === 'adaptive' ? true : slot.enable_thinking
   return { ...asked === null || kind === 'disabled' ? {} : { reasoning_effort: asked }, ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } } }
+}
+
+function thinkingKind (thinking: unknown): 'enabled' | 'disabled' | 'adaptive' | null {
+  if (thinking == null) return null
+  const kind = isObject(thinking) ? thinking.type : null
+  if (kind === 'enabled' || kind === 'disabled' || kind === 'adaptive') return kind
+  throw malformed('thinking.type', 'must be enabled, disabled or adaptive')
 }
 
 function effortOf (budget: unknown): string {

@@ -3,6 +3,9 @@ import type { Json } from './json.js'
 /** More than go into the header that tells them. */
 const MOST_WARNINGS = 50
 
+/** A choice that forces a call where all tools were left out. */
+export const NO_TOOL_LEFT = 'tool_choice: left out, there is no tool to call'
+
 /** Tells what of a request was left out: once, however often it stands there. */
 export function leave (warnings: string[], warning: string): void {
   if (warnings.length < MOST_WARNINGS && !warnings.includes(warning)) warnings.push(warning)

@@ -22,6 +22,7 @@ const saidKeys: ReadonlySet<string> = new Set([...textKeys, 'refusal'])
 const callKeys: ReadonlySet<string> = new Set(['index', 'id', 'type', 'function'])
 const functionKeys: ReadonlySet<string> = new Set(['name', 'arguments'])
 const imageKeys: ReadonlySet<string> = new Set(['url'])
+const fileKeys: ReadonlySet<string> = new Set(['file_data', 'filename'])
 
 /**
  * Chat messages as a conversation of the Messages API, in which turns alternate. What it has no place for goes into `warnings`.
@@ -129,6 +130,7 @@ function blockOf (part: Json, at: string, warnings: string[]): object[] {
       const { file_data: data, filename } = isObject(part.file) ? part.file : {} as Json
       const source = typeof data === 'string' ? sourceOf(data) : null
       if (source === null) throw untranslatable(at, 'a file that is not in the request')
+      leaveStrangers(part.file as Json, fileKeys, 'messages.*.content.*.file', warnings)
       return [{ type: 'document', source, ...typeof filename === 'string' ? { title: filename } : {} }]
     }
     default: throw untranslatable(at, `a part of type ${typeName(part.type)}`)

@@ -1,4 +1,6 @@
-import { given, isObject, leaveStrangers, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import {
+  given, isObject, leave, leaveStrangers, malformed, NO_TOOL_LEFT, objectsIn, stringIn, typeName, untranslatable, type Json
+} from '../over-chat/ref.js'
 import { conversationOf } from './conversation.js'
 
 export interface MessagesRequest {
@@ -24,6 +26,9 @@ const ownKeys: ReadonlySet<string> = new Set([
 ])
 const toolKeys: ReadonlySet<string> = new Set(['type', 'function'])
 const functionKeys: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
+const choiceKeys: ReadonlySet<string> = new Set(['type', 'function'])
+const chosenKeys: ReadonlySet<string> = new Set(['name'])
+const formatKeys: ReadonlySet<string> = new Set(['type', 'json_schema'])
 const schemaKeys: ReadonlySet<string> = new Set(['name', 'schema', 'strict'])
 /** Leaving these out would be another request than the client's. */
 const refused: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean, what: string]> = [
@@ -66,7 +71,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
       stop_sequences: typeof asked.stop === 'string' ? [asked.stop] : asked.stop,
       metadata: typeof asked.user === 'string' ? { user_id: asked.user } : null,
       tools: tools.length === 0 ? null : tools,
-      tool_choice: tools.length === 0 ? null : toolChoice(asked.tool_choice, asked.parallel_tool_calls === false),
+      tool_choice: toolChoice(asked, tools.length, warnings),
       ...asked.reasoning_effort === 'none' ? { thinking: { type: 'disabled' } } : {},
       output_config: outputConfig(asked, warnings),
       stream: stream ? true : null
@@ -88,13 +93,22 @@ function toolOf (tool: Json, at: string, warnings: string[]): object {
   })
 }
 
-function toolChoice (choice: unknown, isSerial: boolean): object | null {
+function toolChoice ({ tool_choice: choice, parallel_tool_calls: parallel }: Json, tools: number, warnings: string[]): object | null {
+  const isSerial = parallel === false
+  if (tools === 0) {
+    if (choice === 'required' || isObject(choice)) leave(warnings, NO_TOOL_LEFT)
+    return null
+  }
   const serial = isSerial ? { disable_parallel_tool_use: true } : {}
   if (choice == null) return isSerial ? { type: 'auto', ...serial } : null
   if (choice === 'none') return { type: 'none' }
   if (choice === 'auto') return { type: 'auto', ...serial }
   if (choice === 'required') return { type: 'any', ...serial }
-  if (isObject(choice) && isObject(choice.function)) return { type: 'tool', name: choice.function.name, ...serial }
+  if (isObject(choice) && isObject(choice.function)) {
+    leaveStrangers(choice, choiceKeys, 'tool_choice', warnings)
+    leaveStrangers(choice.function, chosenKeys, 'tool_choice.function', warnings)
+    return { type: 'tool', name: choice.function.name, ...serial }
+  }
   throw malformed('tool_choice', 'must be auto, none, required or a function')
 }
 
@@ -109,6 +123,7 @@ function formatOf (format: unknown, warnings: string[]): object | null {
   if (format.type !== 'json_schema' || !isObject(format.json_schema)) {
     throw untranslatable('response_format', `a format of type ${typeName(format.type)} that is no JSON schema`)
   }
+  leaveStrangers(format, formatKeys, 'response_format', warnings)
   leaveStrangers(format.json_schema, schemaKeys, 'response_format.json_schema', warnings)
   return { type: 'json_schema', schema: format.json_schema.schema }
 }

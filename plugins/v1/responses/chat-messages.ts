@@ -19,9 +19,13 @@ const itemKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map(Object.entri
   custom_tool_call_output: ['call_id', 'output'],
   reasoning: ['summary', 'content', 'encrypted_content']
 }).map(([type, keys]) => [type, new Set(['type', 'id', 'status', ...keys])]))
-const partKeys: ReadonlySet<string> = new Set([
-  'type', 'text', 'annotations', 'logprobs', 'refusal', 'image_url', 'detail', 'file_id', 'input_audio', 'file_data', 'filename', 'file_url'
-])
+const textKeys: ReadonlySet<string> = new Set(['type', 'text', 'annotations', 'logprobs'])
+const partKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map(Object.entries({
+  refusal: ['refusal'],
+  input_image: ['image_url', 'detail'],
+  input_audio: ['input_audio'],
+  input_file: ['file_data', 'filename']
+}).map(([type, keys]) => [type, new Set(['type', ...keys])]))
 
 /** The items of a request of the Responses API as chat messages. Throws `validation.invalid` for what chat has no words for. */
 export class ChatMessages {
@@ -114,8 +118,9 @@ export class ChatMessages {
   /** @param place where such parts stand, without numbers */
   #parts (content: unknown, at: string, place: string): Part[] {
     return objectsIn(content, at).map((part, i) => {
-      leaveStrangers(part, partKeys, place, this.#warnings)
-      return partOf(part, `${at}.${i}`)
+      const said = partOf(part, `${at}.${i}`)
+      leaveStrangers(part, partKeys.get(part.type) ?? textKeys, place, this.#warnings)
+      return said
     })
   }
 

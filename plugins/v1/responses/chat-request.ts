@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, leave, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, leave, leaveStrangers, malformed, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { ChatMessages } from './chat-messages.js'
 import { ChatTools } from './chat-tools.js'
 
@@ -35,6 +35,14 @@ const ownKeys: ReadonlySet<string> = new Set([
   'top_logprobs', 'parallel_tool_calls'
 ])
 
+/** Members of the request that are objects of the API's own, and what is known in each. */
+const memberKeys: ReadonlyArray<readonly [member: string, known: ReadonlySet<string>]> = Object.entries({
+  text: ['format', 'verbosity'],
+  reasoning: ['effort', 'summary', 'generate_summary'],
+  stream_options: ['include_obfuscation']
+}).map(([member, keys]) => [member, new Set(keys)])
+const formatKeys: ReadonlySet<string> = new Set(['type', 'name', 'description', 'schema', 'strict'])
+
 const LOGPROBS = 'message.output_text.logprobs'
 const SEALED = 'reasoning.encrypted_content'
 /** More of them are one warning too many. */
@@ -48,11 +56,16 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
   refuseMembers(asked)
   const include: readonly unknown[] = Array.isArray(asked.include) ? asked.include : []
   const warnings = leftOut(asked, include)
-  const messages = new ChatMessages(slot !== null, warnings)
-  if (asked.instructions != null) messages.system(stringIn(asked.instructions, 'instructions'))
-  messages.input(asked.input)
+  for (const [member, known] of memberKeys) {
+    const said = asked[member]
+    if (isObject(said)) leaveStrangers(said, known, member, warnings)
+  }
   const tools = new ChatTools(asked.tools, warnings)
   const hasTools = tools.functions.length > 0
+  const messages = new ChatMessages(slot !== null, warnings)
+  if (asked.instructions != null) messages.system(stringIn(asked.instructions, 'instructions'))
+  if (tools.groups !== '') messages.system(tools.groups)
+  messages.input(asked.input)
   const logprobs = include.includes(LOGPROBS) || asked.top_logprobs != null
   const text = isObject(asked.text) ? asked.text : {}
   if (slot !== null && text.verbosity != null) leave(warnings, 'text.verbosity: left out, the engine of a slot has no such option')
@@ -65,8 +78,8 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
       max_tokens: asked.max_output_tokens,
       tools: hasTools ? tools.functions : null,
       parallel_tool_calls: hasTools ? asked.parallel_tool_calls : null,
-      ...hasTools ? tools.choice(asked.tool_choice) : {},
-      response_format: responseFormat(text.format),
+      ...tools.choice(asked.tool_choice),
+      response_format: responseFormat(text.format, warnings),
       verbosity: slot === null ? text.verbosity : null,
       ...logprobs ? { logprobs: true, top_logprobs: asked.top_logprobs } : {},
       ...reasoning(asked.reasoning, slot),
@@ -102,8 +115,11 @@ function refuseMembers (asked: Json): void {
   if (asked.previous_response_id != null) throw untranslatable('previous_response_id', 'a response that is not kept here')
 }
 
-function responseFormat (format: unknown): object | null {
-  if (!isObject(format) || format.type === 'text') return null
+function responseFormat (format: unknown, warnings: string[]): object | null {
+  if (format == null) return null
+  if (!isObject(format)) throw malformed('text.format', 'must be an object')
+  leaveStrangers(format, formatKeys, 'text.format', warnings)
+  if (format.type === 'text') return null
   if (format.type === 'json_object') return { type: 'json_object' }
   if (format.type !== 'json_schema') throw untranslatable('text.format', `a format of type ${typeName(format.type)}`)
   const { name = 'answer', description, schema, strict } = format

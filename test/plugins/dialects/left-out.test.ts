@@ -2,6 +2,7 @@ import t from 'tap'
 import { chatRequest as geminiRequest } from '../../../plugins/dialects/gemini/request.js'
 import { chatRequest as ollamaRequest } from '../../../plugins/dialects/ollama/chat-request.js'
 import { chatRequest as messagesAsChat } from '../../../plugins/v1/messages/chat-request.js'
+import { NO_TOOL_LEFT } from '../../../plugins/v1/over-chat/ref.js'
 import { messagesRequest } from '../../../plugins/v1/over-messages/messages-request.js'
 import { chatRequest as responsesAsChat, NOT_KEPT } from '../../../plugins/v1/responses/chat-request.js'
 
@@ -29,6 +30,10 @@ const chatAsked = (more: object): Told => messagesRequest({ model: 'm', messages
 const responsesTool: Say = tool => responsesAsChat({ model: 'm', input: 'hi', tools: [tool, { ...tool, name: 'g' }] }, slot, NOT_KEPT)
 const strange = { mood: 'good' }
 const said = { type: 'text', text: 'x', ...strange }
+const messagesAsked: Say = more => messagesAsChat({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more }, slot)
+const geminiAsked: Say = more => geminiRequest({ contents: 'hi', ...more }, 'm', slot, false)
+const responsesAsked: Say = more => responsesAsChat({ model: 'm', input: 'hi', ...more }, slot, NOT_KEPT)
+const aFunction = { type: 'function', function: { name: 'f' } }
 const ollamaCalls: Say = call => ollamaRequest({ messages: [{ role: 'assistant', content: '', tool_calls: [call, call] }] }, { model: 'm', slot, context: null, inserts: true })
 const schema = { name: 'answer', schema: { type: 'object' } }
 
@@ -56,7 +61,7 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [messages, { ...document, citations: { enabled: false } }, { body: /a text/ }],
   [messages, { type: 'tool_result', tool_use_id: 'c', content: [{ ...document, citations: { enabled: true } }] }, { warning: 'messages.*.content.*.citations: left out, nothing here cites' }],
   [messagesTool, { input_examples: [{}] }, { warning: 'tools.*.input_examples: not known here and left out' }],
-  [messagesTool, { defer_loading: true }, { warning: 'tools.*.defer_loading: not known here and left out' }],
+  [messagesTool, { defer_loading: true }, { body: /"name":"f"/ }],
   [messagesTool, { allowed_callers: ['code_execution_20250825'] }, { warning: 'tools.*.allowed_callers: not known here and left out' }],
   [messagesTool, { defer_loading: false, cache_control: { type: 'ephemeral' } }, { body: /"name":"f"/ }],
   [geminiTool, { response: { type: 'STRING' } }, { warning: 'tools.*.functionDeclarations.*.response: left out, chat completions have no word for it' }],
@@ -90,10 +95,12 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [responses, { role: 'user', content: [{ type: 'input_text', text: 'x', ...strange }] }, { warning: 'input.*.content.*.mood: not known here and left out' }],
   [responses, { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}', ...strange }, { warning: 'input.*.mood: not known here and left out' }],
   [responses, { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: 'x', ...strange }] }, { warning: 'input.*.output.*.mood: not known here and left out' }],
-  [responsesTool, { type: 'function', name: 'f', parameters: {}, defer_loading: true }, { warning: 'tools.*.defer_loading: not known here and left out' }],
+  [responsesTool, { type: 'function', name: 'f', parameters: {}, defer_loading: true }, { body: /"name":"f"/ }],
+  [responsesTool, { type: 'function', name: 'f', parameters: {}, ...strange }, { warning: 'tools.*.mood: not known here and left out' }],
   [responsesTool, { type: 'custom', name: 'f', ...strange }, { warning: 'tools.*.mood: not known here and left out' }],
   [responsesTool, { type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'f', ...strange }] }, { warning: 'tools.*.tools.*.mood: not known here and left out' }],
-  [responsesTool, { type: 'namespace', name: 'n', description: 'of many', tools: [] }, { warning: 'tools.*.description: left out where tools stand in a namespace, chat completions have no groups of tools' }],
+  [responsesTool, { type: 'namespace', name: 'n', description: 'of many', tools: [{ type: 'function', name: 'f' }] }, { body: /"role":"system","content":"Of the tools whose names begin with `n__`: of many/ }],
+  [responsesTool, { type: 'custom', name: 'f', format: { type: 'grammar', syntax: 'lark', definition: 'x', ...strange } }, { warning: 'tools.*.format.mood: not known here and left out' }],
   [ollamaCalls, { function: { name: 'f', arguments: {} }, ...strange }, { warning: 'messages.*.tool_calls.*.mood: not known here and left out' }],
   [ollamaCalls, { function: { name: 'f', arguments: {}, ...strange } }, { warning: 'messages.*.tool_calls.*.function.mood: not known here and left out' }],
   [ollamaCalls, { id: 'c', type: 'function', function: { index: 0, name: 'f', arguments: {} } }, { body: /"name":"f"/ }],
@@ -105,6 +112,37 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [chatAsked, { tools: [{ type: 'function', function: { name: 'f' }, cache_control: { type: 'ephemeral' } }] }, { warning: 'tools.*.cache_control: not known here and left out' }],
   [chatAsked, { response_format: { type: 'json_schema', json_schema: { ...schema, description: 'about it' } } }, { warning: 'response_format.json_schema.description: not known here and left out' }],
   [chatAsked, { response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } } }, { body: /"schema"/ }],
+  [chat, { role: 'user', content: [{ type: 'file', file: { file_data: `data:application/pdf;base64,${picture}`, filename: 'a.pdf', file_id: 'f1' } }] }, { warning: 'messages.*.content.*.file.file_id: not known here and left out' }],
+  [chatAsked, { response_format: { type: 'json_schema', json_schema: schema, ...strange } }, { warning: 'response_format.mood: not known here and left out' }],
+  [chatAsked, { tools: [aFunction], tool_choice: { ...aFunction, ...strange } }, { warning: 'tool_choice.mood: not known here and left out' }],
+  [chatAsked, { tools: [aFunction], tool_choice: { type: 'function', function: { name: 'f', ...strange } } }, { warning: 'tool_choice.function.mood: not known here and left out' }],
+  [chatAsked, { tools: [], tool_choice: 'required' }, { warning: NO_TOOL_LEFT }],
+  [messages, { type: 'image', source: { type: 'base64', media_type: 'image/png', data: picture, ...strange } }, { warning: 'messages.*.content.*.source.mood: not known here and left out' }],
+  [messages, { type: 'tool_result', tool_use_id: 'c', content: [{ ...document, source: { ...document.source, ...strange } }] }, { warning: 'messages.*.content.*.content.*.source.mood: not known here and left out' }],
+  [messagesAsked, { thinking: { type: 'adaptive', display: 'omitted' } }, { warning: 'thinking.display: not known here and left out' }],
+  [messagesAsked, { thinking: { type: 'much' } }, { refused: 'thinking.type' }],
+  [messagesAsked, { metadata: { user_id: 'me', ...strange } }, { warning: 'metadata.mood: not known here and left out' }],
+  [messagesAsked, { tools: [{ name: 'f', input_schema: {} }], tool_choice: { type: 'auto', ...strange } }, { warning: 'tool_choice.mood: not known here and left out' }],
+  [messagesAsked, { tool_choice: { type: 'any' } }, { warning: NO_TOOL_LEFT }],
+  [messagesAsked, { tool_choice: { type: 'none' } }, { body: /hi/ }],
+  [messagesAsked, { output_config: { format: { type: 'json_schema', schema: {}, ...strange } } }, { warning: 'output_config.format.mood: not known here and left out' }],
+  [messagesAsked, { context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] } }, { body: /hi/ }],
+  [messagesAsked, { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } }, { warning: 'context_management: left out, nothing is taken out of the context here' }],
+  [geminiAsked, { toolConfig: { functionCallingConfig: { mode: 'AUTO', streamFunctionCallArguments: true } } }, { warning: 'toolConfig.functionCallingConfig.streamFunctionCallArguments: not known here and left out' }],
+  [geminiAsked, { toolConfig: { functionCallingConfig: { mode: 'AUTO', allowedFunctionNames: ['f'] } } }, { warning: 'toolConfig.functionCallingConfig.allowedFunctionNames: left out, they are for the modes ANY and VALIDATED' }],
+  [geminiAsked, { tool_config: { function_calling_config: { mode: 'ANY' } } }, { warning: 'toolConfig.functionCallingConfig: left out, there is no function to call' }],
+  [geminiAsked, { toolConfig: { includeServerSideToolInvocations: true } }, { warning: 'toolConfig.includeServerSideToolInvocations: not known here and left out' }],
+  [geminiAsked, { systemInstruction: { parts: [{ text: 'x', ...strange }] } }, { warning: 'systemInstruction.parts.*.mood: not known here and left out' }],
+  [geminiAsked, { generationConfig: { thinkingConfig: { thinkingLevel: 'MUCH' } } }, { refused: 'generationConfig.thinkingConfig.thinkingLevel' }],
+  [geminiAsked, { generationConfig: { thinkingConfig: { thinkingLevel: 'THINKING_LEVEL_UNSPECIFIED' } } }, { body: /hi/ }],
+  [geminiAsked, { generationConfig: { thinkingConfig: 'much' } }, { refused: 'generationConfig.thinkingConfig' }],
+  [responses, { role: 'user', content: [{ type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${picture}`, detail: 'high' }] }, { warning: 'input.*.content.*.detail: not known here and left out' }],
+  [responses, { role: 'user', content: [{ type: 'input_image', image_url: shown.image_url.url, detail: 'high' }] }, { body: /"detail":"high"/ }],
+  [responsesAsked, { text: { ...strange } }, { warning: 'text.mood: not known here and left out' }],
+  [responsesAsked, { text: { format: { type: 'json_schema', ...schema, ...strange } } }, { warning: 'text.format.mood: not known here and left out' }],
+  [responsesAsked, { reasoning: { effort: 'low', summary: 'auto', ...strange } }, { warning: 'reasoning.mood: not known here and left out' }],
+  [responsesAsked, { tools: [{ type: 'function', name: 'f' }], tool_choice: { type: 'function', name: 'f', ...strange } }, { warning: 'tool_choice.mood: not known here and left out' }],
+  [responsesAsked, { tool_choice: 'required' }, { warning: NO_TOOL_LEFT }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, slot, NOT_KEPT), {}, { warning: 'text.verbosity: left out, the engine of a slot has no such option' }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, null, NOT_KEPT), {}, { body: /"verbosity":"low"/ }]
 ]
@@ -146,4 +184,6 @@ t.test('as many unknown members as a client likes are a few warnings', async t =
   t.equal(messagesSaid(message).warnings.length, 50)
   t.equal(responses(message).warnings.length, 50)
   t.equal(gemini({ text: 'x', ...message }).warnings.length, 50)
+  t.equal(messagesAsked({ metadata: message }).warnings.length, 50)
+  t.equal(geminiAsked({ toolConfig: { functionCallingConfig: { ...message, mode: 'AUTO' } } }).warnings.length, 50)
 })

@@ -119,7 +119,7 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'Be kind.' }],
       temperature: 0.5, stop_sequences: ['END'], metadata: { user_id: 'u1' }, min_p: 0.1,
       thinking: { type: 'adaptive' }, output_config: { effort: 'low', format: { type: 'json_schema', schema: { type: 'object' } } },
-      context_management: { edits: [] },
+      context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
       tools: [weather, { type: 'web_search_20250305', name: 'web_search' }],
       tool_choice: { type: 'tool', name: 'weather', disable_parallel_tool_use: true },
       messages: [

@@ -108,7 +108,7 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     }
     const answer = await post(body)
     t.equal(answer.status, 200, await answer.clone().text())
-    t.match(answer.headers.get('x-svc-warning'), /truncation: left out.*'web_search_call' was left out.*tools\.3: 'web_search' was left out/)
+    t.match(answer.headers.get('x-svc-warning'), /truncation: left out.*tools\.3: 'web_search' was left out.*'web_search_call' was left out/)
     t.match(await answer.json(), { instructions: 'Be brief.', max_output_tokens: 50, reasoning: { effort: 'low', summary: 'auto' }, tools, text: { verbosity: 'low' }, truncation: 'disabled' })
     const input = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'], additionalProperties: false }
     t.strictSame(asked(), {
@@ -117,7 +117,7 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
       user: 'u1',
       model: 'fake-model',
       messages: [
-        { role: 'system', content: 'Be brief.\n\nBe kind.' },
+        { role: 'system', content: 'Be brief.\n\nOf the tools whose names begin with `mcp__maps__`: maps\n\nBe kind.' },
         { role: 'user', content: [{ type: 'text', text: 'what is it?' }, { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' } }, { type: 'text', text: 'a.txt\n\nwords' }] },
         {
           role: 'assistant', content: 'I ask.', reasoning_content: 'well',
