@@ -3,6 +3,8 @@ export interface Destruction {
   readonly action: string
   /** `bank` or `bank/id`. */
   readonly target: string
+  /** It is only begun when the engine answers, which then names its operation. */
+  readonly goesOn?: true
 }
 
 const byPart: Readonly<Record<string, string>> = {
@@ -19,12 +21,23 @@ const byPart: Readonly<Record<string, string>> = {
 }
 
 /** What a request below a bank destroys; null for one that destroys nothing. Pure. */
-export function destructionOf (method: string, bank: string, rest: readonly string[]): Destruction | null {
+export function destructionOf (method: string, bank: string, rest: readonly string[], query = ''): Destruction | null {
   const [part, ...names] = rest.filter(name => name !== '')
   if (method === 'POST' && part === 'mental-models' && names[1] === 'clear') {
     return { action: 'memory.mental_model.clear', target: `${bank}/${names[0]!}` }
   }
+  const replaced = method === 'POST' ? replacedIn(bank, part, names, new URLSearchParams(query)) : null
+  if (replaced !== null) return { action: 'memory.documents.replace', target: replaced, goesOn: true }
   if (method !== 'DELETE') return null
   if (part === undefined) return { action: 'memory.bank.delete', target: bank }
   return { action: byPart[part] ?? `memory.${part.replaceAll(/[^a-z]/g, '_').slice(0, 40)}.delete`, target: [bank, ...names].join('/').slice(0, 300) }
+}
+
+/** The bank whose documents an import takes the place of; null for what is no such import. Pure. */
+function replacedIn (bank: string, part: string | undefined, [name]: readonly string[], query: URLSearchParams): string | null {
+  // of a name that is repeated, engines read one or the other
+  const says = (name: string, value: string): boolean => query.getAll(name).includes(value)
+  if (part === 'document-transfer' && name === undefined) return says('on_conflict', 'replace') ? bank : null
+  if (part !== 'transfer' || name !== 'import' || !says('document_conflict', 'replace') || !says('mode', 'merge')) return null
+  return query.get('target_bank_id') ?? bank
 }

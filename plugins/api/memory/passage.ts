@@ -1,12 +1,13 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { handled, messageOf, type ActivityLog, type ConfigService, type NewActivity, type RouteCall } from 'svc-gateway/plugin'
+import { handled, type ActivityLog, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import {
   checkBankOf, deletionSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService
 } from '../../services/memory/ref.js'
 import { banksOf, checkAccess, seenBanks, targetOf, type EngineTarget } from './access.js'
 import { bodyOf, hasBody } from './body.js'
 import { destructionOf } from './destruction.js'
+import { writtenDown } from './written-down.js'
 
 export const PASSAGE = '/api/memory/hindsight'
 
@@ -31,7 +32,7 @@ export async function passOn (
   checkAccess(identity, target, method, query)
   const engine = memory.engine()
   for (const bank of banksOf(target, query)) await memory.enter(identity.agent, bank, call.signal)
-  const destruction = target.kind === 'bank' ? destructionOf(method, target.bank, target.rest) : null
+  const destruction = target.kind === 'bank' ? destructionOf(method, target.bank, target.rest, query) : null
   const isJudged = identity.agent !== null && (target.kind === 'banks' || target.kind === 'chunk')
   const limit = config.snapshot.svc.server.upload_limit_bytes
   const body = call.body === undefined || !hasBody(headers) ? null : await bodyOf(call.body, headers, limit, call.signal)
@@ -39,7 +40,7 @@ export async function passOn (
     method,
     path,
     query,
-    headers: isJudged ? { ...headers, 'accept-encoding': undefined } : headers,
+    headers: isJudged || destruction?.goesOn === true ? { ...headers, 'accept-encoding': undefined } : headers,
     body,
     signal: destruction === null ? call.signal : deletionSignal()
   }
@@ -49,7 +50,7 @@ export async function passOn (
   }
   const answer = destruction === null
     ? await ask()
-    : await writtenDown(activity, { category: 'memory', ...destruction, actor, request_id: requestId }, ask)
+    : await writtenDown(activity, destruction, { actor, request_id: requestId }, ask)
   reply.hijack()
   const response = reply.raw
   const head: Readonly<Record<string, string | string[]>> = { ...headersFor(answer, headers.host), 'x-request-id': requestId }
@@ -69,22 +70,6 @@ export async function passOn (
     response.destroy()
   }
   return handled
-}
-
-/** The engine's refusal is an answer here, and its row says so. */
-async function writtenDown (activity: ActivityLog, row: NewActivity, ask: () => Promise<EngineAnswer>): Promise<EngineAnswer> {
-  const from = performance.now()
-  const write = (error: string | null): void => activity.record({
-    ...row, severity: error === null ? 'ok' : 'error', outcome: error === null ? 'ok' : 'error', error, duration_ms: Math.round(performance.now() - from)
-  })
-  try {
-    const answer = await ask()
-    write(answer.status < 300 ? null : `the memory engine answered ${answer.status}`)
-    return answer
-  } catch (error) {
-    write(messageOf(error))
-    throw error
-  }
 }
 
 /** What an agent gets of lists over all banks, and of what names its bank in the answer alone. */

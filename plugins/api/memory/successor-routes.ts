@@ -1,16 +1,19 @@
 import { pipeline } from 'node:stream/promises'
-import { defineRoute, handled, pause, svcError, type AnyRoute, type Clock, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, handled, pause, svcError, type ActivityLog, type AnyRoute, type Clock, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
-  askEngine, bankPath, deletionSignal, engineFailure, engineValue, memoryError, readReply, type MemoryService
+  askEngine, bankPath, deletionSignal, engineFailure, engineValue, memoryError, readReply, type EngineAnswer, type MemoryService
 } from '../../services/memory/ref.js'
 import { enteredBank } from './access.js'
 import { bankParam, BANKS, engineAnswerSchema, reply, tag } from './bank-routes.js'
 import { bounded } from './body.js'
+import { destructionOf } from './destruction.js'
 import { dialect } from './dialect.js'
+import { writtenDown } from './written-down.js'
 
 export interface SuccessorDeps {
+  readonly activity: ActivityLog
   readonly clock: Clock
   readonly config: ConfigService
   readonly memory: MemoryService
@@ -34,7 +37,7 @@ const profileSchema = z.strictObject({
 type Config = Readonly<Record<string, unknown>>
 
 /** Routes that engines answer 410, made of what took their place. */
-export function successorRoutes ({ clock, config, memory }: SuccessorDeps): AnyRoute[] {
+export function successorRoutes ({ activity, clock, config, memory }: SuccessorDeps): AnyRoute[] {
   const profileOf = async (bank: string, signal: AbortSignal, updates?: object): Promise<z.output<typeof profileSchema>> => {
     const question = updates === undefined ? { method: 'GET' } : { method: 'PATCH', body: { updates } }
     const answer = await engineValue(memory.engine(), { ...question, path: bankPath(bank, 'config'), signal }) as Config
@@ -133,7 +136,7 @@ export function successorRoutes ({ clock, config, memory }: SuccessorDeps): AnyR
       bodyKind: 'stream',
       handler: async call => {
         const bank = await enteredBank(memory, call)
-        const { request: { raw, headers } } = call
+        const { request: { raw, headers }, actor, requestId } = call
         if (!/^multipart\/form-data/i.test(headers['content-type'] ?? '')) {
           throw svcError('request.unsupported_media_type', 'send the file as multipart/form-data, as `file`')
         }
@@ -142,9 +145,12 @@ export function successorRoutes ({ clock, config, memory }: SuccessorDeps): AnyR
         const { 'content-type': type, 'content-length': length } = headers
         const limit = config.snapshot.svc.server.upload_limit_bytes
         const body = bounded(call.body as Readable, Number(length ?? 0), limit)
-        const answer = await readReply(await memory.engine().request({
-          method: 'POST', path, query, headers: { 'content-type': type, 'content-length': length }, body, signal: call.signal
-        }))
+        const destruction = destructionOf('POST', bank, ['document-transfer'], query)
+        const ask = (signal: AbortSignal): Promise<EngineAnswer> => memory.engine().request({
+          method: 'POST', path, query, headers: { 'content-type': type, 'content-length': length }, body, signal
+        })
+        const answer = await readReply(destruction === null ? await ask(call.signal)
+          : await writtenDown(activity, destruction, { actor, request_id: requestId }, () => ask(deletionSignal())))
         if (answer.status > 299) throw engineFailure(answer, path)
         return reply(call as unknown as RouteCall, answer)
       }
