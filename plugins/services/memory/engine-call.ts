@@ -5,7 +5,6 @@ import { memoryError } from './errors.js'
 /** Larger than any list that the gateway reads itself. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const LONGEST_TEXT = 500
-const DELETION_MS = 120_000
 
 export interface EngineQuestion {
   readonly method: string
@@ -81,9 +80,12 @@ export function engineFailure ({ status, headers, value }: Omit<EngineReply, 'by
   return new SvcError(code, kept, message, { details, heals: status === 429 || status >= 500 })
 }
 
-/** Of a deletion: once begun it goes on when its client leaves, so that its audit row tells how it ended. */
+/**
+ * Of a deletion: once begun it goes on when its client leaves, so that its audit row tells how it ended. An engine that is silent
+ * is given up by itself, and one that takes long has not failed.
+ */
 export function deletionSignal (): AbortSignal {
-  return AbortSignal.timeout(DELETION_MS)
+  return new AbortController().signal
 }
 
 /** A path of the engine below a bank. Names are escaped, so that none of them can lead elsewhere. */

@@ -43,8 +43,8 @@ export function consolidationWork (core: Core): Work {
         if (!await planning.take(batch)) break
       } catch (error) {
         // they stay out until a client recovers them
-        if (error instanceof PermanentFailure && !(error instanceof BudgetSpent) && !run.signal.aborted) markFailed(core, batch)
-        throw error
+        if (!(error instanceof PermanentFailure) || error instanceof BudgetSpent) throw error
+        throw new PermanentFailure(error.message, error.details, () => markFailed(core, batch))
       }
     }
     const changes = planning.end()

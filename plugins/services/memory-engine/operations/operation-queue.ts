@@ -1,6 +1,6 @@
 import type { Core } from '../core.js'
 import { wireTime } from '../wire/times.js'
-import { laneOf, operationTypes, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
+import { laneOf, operationTypes, PermanentFailure, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
 import type { OperationTable } from './operation-table.js'
 
 /** What a piece of work may use while it runs. */
@@ -32,10 +32,18 @@ export interface LastTry {
 export interface QueueDeps {
   readonly core: Core
   readonly table: OperationTable
-  /** Told in the transaction that completes or fails an operation. */
-  readonly ending: (operation: Operation) => void
+  /** Told in the transaction that completes an operation, fails it, or cancels one that runs. */
+  readonly ending: (operation: Operation, lastTry: LastTry) => void
   /** Told after an operation ended, outside of its transaction. */
-  readonly ended: (operation: Operation, lastTry: LastTry) => void
+  readonly ended: (operation: Operation) => void
+}
+
+interface Running {
+  readonly lane: string
+  readonly abort: AbortController
+  /** By the clock of the wire, and by one that nobody sets. */
+  readonly startedAt: number
+  readonly start: number
 }
 
 const AT_ONCE = 4
@@ -50,7 +58,7 @@ const LATER_MS = 5_000
 export class OperationQueue {
   readonly #deps: QueueDeps
   readonly #works = new Map<OperationType, Work>()
-  readonly #running = new Map<string, { readonly lane: string, readonly abort: AbortController }>()
+  readonly #running = new Map<string, Running>()
   #timer: NodeJS.Timeout | null = null
   /** Operations are processing that do not run: of the process before, or their end could not be written. */
   #isLeft = true
@@ -123,12 +131,16 @@ export class OperationQueue {
 
   /** Ends it if it waits or runs; its children too. Nothing that it has not committed stays. */
   cancel (id: string): void {
-    const { core: { store }, table } = this.#deps
+    const { core: { store }, table, ending } = this.#deps
     const operation = table.get(id)
     if (operation === null) return
     const all = [operation, ...table.children(id)].filter(({ status }) => status === 'pending' || status === 'processing')
     store.transaction(() => {
-      for (const each of all) table.cancel(each.id)
+      for (const each of all) {
+        table.cancel(each.id)
+        const running = this.#running.get(each.id)
+        if (running !== undefined) ending(table.get(each.id)!, lastTryOf(running))
+      }
       if (operation.parentId !== null) table.settleParent(operation.parentId)
     })
     for (const each of all) this.#running.get(each.id)?.abort.abort(new Error('the operation was cancelled'))
@@ -137,11 +149,19 @@ export class OperationQueue {
 
   /** The same for all of a type, in every bank; of a type that has neither parents nor children. Returns how many. */
   cancelAll (type: OperationType): number {
-    const { table } = this.#deps
-    const count = table.cancelAll(type)
-    for (const [id, { abort }] of this.#running) {
-      if (table.get(id)?.status === 'cancelled') abort.abort(new Error('the operation was cancelled'))
-    }
+    const { core: { store }, table, ending } = this.#deps
+    const cancelled: Running[] = []
+    const count = store.transaction(() => {
+      const all = table.cancelAll(type)
+      for (const [id, running] of this.#running) {
+        const operation = running.abort.signal.aborted ? null : table.get(id)
+        if (operation?.status !== 'cancelled') continue
+        cancelled.push(running)
+        ending(operation, lastTryOf(running))
+      }
+      return all
+    })
+    for (const { abort } of cancelled) abort.abort(new Error('the operation was cancelled'))
     this.wake()
     return count
   }
@@ -153,9 +173,9 @@ export class OperationQueue {
       const { parentId } = table.get(id)!
       if (parentId !== null) table.settleParent(parentId)
     })
-    const abort = new AbortController()
-    this.#running.set(id, { lane, abort })
-    void this.#run(table.get(id)!, abort.signal).catch((error: unknown) => {
+    const running: Running = { lane, abort: new AbortController(), startedAt: core.now(), start: performance.now() }
+    this.#running.set(id, running)
+    void this.#run(table.get(id)!, running).catch((error: unknown) => {
       this.#isLeft = true
       core.log('warn', 'an operation of the memory engine could not be ended', { operation: id, error: (error as Error).message })
     }).finally(() => {
@@ -164,32 +184,31 @@ export class OperationQueue {
     })
   }
 
-  async #run (operation: Operation, signal: AbortSignal): Promise<void> {
+  async #run (operation: Operation, running: Running): Promise<void> {
     const { core, table, ended } = this.#deps
-    const startedAt = core.now()
-    const start = performance.now()
     const work = this.#works.get(operation.type)
     try {
       // what is begun while `wake` looks at the list must not end within it
       await Promise.resolve()
       if (work === undefined) throw new Error(`no work is known for operations of type ${operation.type}`)
-      await work(operation, this.#runOf(operation, signal))
+      await work(operation, this.#runOf(operation, running))
       if (!core.closing.aborted && table.get(operation.id)?.status === 'processing') throw new Error(
         'the work ended without a result'
       )
     } catch (error) {
       // the database is closed: what ran is taken up at the next start
-      if (!core.closing.aborted) this.#failed(operation, error, signal)
+      if (!core.closing.aborted) this.#failed(operation, error, running)
     }
     if (core.closing.aborted) return
     const now = table.get(operation.id)
     if (now === null || now.status === 'pending' || now.status === 'processing') return
     table.prune(now.bankId)
-    ended(now, { startedAt, durationMs: performance.now() - start })
+    ended(now)
   }
 
-  #runOf (operation: Operation, signal: AbortSignal): Run {
+  #runOf (operation: Operation, running: Running): Run {
     const { core, table, ending } = this.#deps
+    const { signal } = running.abort
     return {
       signal,
       progress: (stage, processed, total, detail) => {
@@ -207,17 +226,17 @@ export class OperationQueue {
           if (table.get(operation.id)?.status !== 'processing') throw new Error('the operation was cancelled')
           const result = write()
           table.complete(operation.id, result, details ?? null)
-          ending(table.get(operation.id)!)
+          ending(table.get(operation.id)!, lastTryOf(running))
           if (operation.parentId !== null) table.settleParent(operation.parentId)
         })
       }
     }
   }
 
-  #failed (operation: Operation, error: unknown, signal: AbortSignal): void {
+  #failed (operation: Operation, error: unknown, running: Running): void {
     const { core, table, ending } = this.#deps
     // cancelled or deleted meanwhile
-    if (signal.aborted || table.get(operation.id)?.status !== 'processing') return
+    if (running.abort.signal.aborted || table.get(operation.id)?.status !== 'processing') return
     const message = error instanceof Error ? error.message : String(error)
     const details = (error as { details?: Readonly<Record<string, unknown>> | null }).details ?? null
     const retry = retryAfter(operation, error)
@@ -226,10 +245,15 @@ export class OperationQueue {
     })
     core.store.transaction(() => {
       if (retry === null) {
+        if (error instanceof PermanentFailure) error.write?.()
         table.fail(operation.id, message, details)
-        ending(table.get(operation.id)!)
+        ending(table.get(operation.id)!, lastTryOf(running))
       } else table.postpone(operation.id, retry, message, core.now() + retryPauseMs(retry))
       if (operation.parentId !== null) table.settleParent(operation.parentId)
     })
   }
+}
+
+function lastTryOf ({ startedAt, start }: Running): LastTry {
+  return { startedAt, durationMs: performance.now() - start }
 }

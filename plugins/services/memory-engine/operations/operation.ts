@@ -57,11 +57,14 @@ export function isHeld ({ payload }: Pick<Operation, 'payload'>): boolean {
 export class PermanentFailure extends Error {
   /** For the operation's `details`. */
   readonly details: Readonly<Record<string, unknown>> | null
+  /** What is written with the operation's end; null for nothing. */
+  readonly write: (() => void) | null
 
-  constructor (message: string, details: Readonly<Record<string, unknown>> | null = null) {
+  constructor (message: string, details: Readonly<Record<string, unknown>> | null = null, write: (() => void) | null = null) {
     super(message)
     this.name = 'PermanentFailure'
     this.details = details
+    this.write = write
   }
 }
 

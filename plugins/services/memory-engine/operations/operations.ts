@@ -7,21 +7,21 @@ import { OperationTable, type NewOperation } from './operation-table.js'
 export class Operations {
   readonly table: OperationTable
   readonly queue: OperationQueue
-  /** Called in the transaction that completes or fails an operation, with what it is then. */
-  readonly ending: Array<(operation: Operation) => void> = []
+  /** Called in the transaction that completes an operation, fails it, or cancels one that runs; with what it is then. */
+  readonly ending: Array<(operation: Operation, lastTry: LastTry) => void> = []
   /** Called after an operation ended. */
-  readonly ended: Array<(operation: Operation, lastTry: LastTry) => void> = []
+  readonly ended: Array<(operation: Operation) => void> = []
 
   constructor (core: Core) {
     this.table = new OperationTable(core)
     this.queue = new OperationQueue({
       core,
       table: this.table,
-      ending: operation => {
-        for (const listener of this.ending) listener(operation)
+      ending: (operation, lastTry) => {
+        for (const listener of this.ending) listener(operation, lastTry)
       },
-      ended: (operation, lastTry) => {
-        for (const listener of this.ended) listener(operation, lastTry)
+      ended: operation => {
+        for (const listener of this.ended) listener(operation)
       }
     })
   }

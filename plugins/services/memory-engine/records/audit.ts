@@ -42,7 +42,10 @@ interface Entry {
   readonly facts: Readonly<Record<string, unknown>>
 }
 
-/** The record of what was asked of each bank. It is written behind the answers, and before it is read. */
+/**
+ * The record of what was asked of each bank. It is written behind the answers, and before it is read; that something was deleted
+ * or undone before the answer, and that an operation ended with its end.
+ */
 export class AuditLog {
   readonly #core: Core
   #waiting: Entry[] = []
@@ -51,9 +54,11 @@ export class AuditLog {
   constructor (core: Core) {
     this.#core = core
     core.hooks.answered.push(answered => this.#answered(answered))
-    operationsOf(core).ended.push(({ id, bankId, type, status }, lastTry) => {
-      this.add({ bankId, action: type, transport: 'system', ...lastTry, facts: { operation_id: id, status } })
+    operationsOf(core).ending.push(({ id, bankId, type, status }, lastTry) => {
+      this.#write([{ bankId, action: type, transport: 'system', ...lastTry, facts: { operation_id: id, status } }])
     })
+    // the database is closed after this
+    core.closing.addEventListener('abort', () => this.flush(), { once: true })
   }
 
   add (entry: Entry): void {
@@ -71,13 +76,13 @@ export class AuditLog {
     this.#timer = null
     const entries = this.#waiting
     this.#waiting = []
-    if (entries.length === 0 || this.#core.closing.aborted) return
+    if (entries.length === 0) return
     try {
       this.#write(entries)
     } catch (error) {
       this.#core.log('warn', 'lines of the audit log of the memory engine could not be written and wait', { lines: entries.length, error: (error as Error).message })
       this.#waiting = entries.slice(-MOST_WAITING)
-      this.#flushIn(LATER_MS)
+      if (!this.#core.closing.aborted) this.#flushIn(LATER_MS)
     }
   }
 
@@ -100,7 +105,9 @@ export class AuditLog {
   #answered ({ method, route, params, status, startedAt, durationMs }: Answered): void {
     if (route === null || !route.startsWith(BANK_PATH) || status >= 400) return
     const action = actions[`${method} ${route.slice(BANK_PATH.length)}`]
-    if (action !== undefined) this.add({ bankId: params.bank_id!, action, transport: 'http', startedAt, durationMs, facts: { status } })
+    if (action === undefined) return
+    this.add({ bankId: params.bank_id!, action, transport: 'http', startedAt, durationMs, facts: { status } })
+    if (method === 'DELETE' || action.startsWith('clear') || action.startsWith('undo')) this.flush()
   }
 }
 

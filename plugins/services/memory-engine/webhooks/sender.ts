@@ -42,9 +42,8 @@ export function startWebhooks (core: Core): void {
     if (bank !== undefined) table.announce(bank.seq, 'consolidation.completed', () => consolidationEvent(core, operation))
   }
   operationsOf(core).ending.push(announce)
-  operationsOf(core).ended.push(operation => {
-    if (operation.status === 'cancelled') announce(operation)
-    if (operation.type === 'consolidation') wake()
+  operationsOf(core).ended.push(({ type }) => {
+    if (type === 'consolidation') wake()
   })
   core.closing.addEventListener('abort', () => { if (timer !== null) clearTimeout(timer) })
   wake()
