@@ -62,7 +62,8 @@ export async function serveMany (t: Test, here: Cluster): Promise<void> {
     await here.kubectl('-n', NAMESPACE, 'annotate', 'pods', '-l', ENGINES, 'ring=changed', '--overwrite')
     await loses(here, gateway, 'many-0')
   })
-  t.ok(changes.cpuMs < 500 + 3 * ALL, '3 ms of the processor for each, and what looking for the end takes')
+  // kubectl takes its time for thousands, in which the health of as many engines is asked for
+  t.ok(changes.cpuMs < 500 + (isFull ? 6 : 3) * ALL, 'some milliseconds of the processor for each, and what looking for the end takes')
   await allReady(gateway, 'it comes back')
 
   const timer = setInterval(way.cut, 1000)
