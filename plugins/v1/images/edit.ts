@@ -38,7 +38,7 @@ export async function edit (
     body: Buffer.from(JSON.stringify({ model: asked.model, image, mask })),
     edit: (_, slot) => {
       if (slot === null) throw svcError('dispatch.upstream_unavailable', 'the slot of this model is gone; send the request again')
-      assertSlotModel(slots.provider(slot.name), slot, asked.model, providers)
+      assertSlotModel(slots.provider(slot.name), slot, target.modelId ?? asked.model, providers)
       return editEdits(request, slot)
     }
   }).catch((error: unknown) => { throw known(error) })

@@ -31,7 +31,8 @@ export async function generate (
     origin,
     signal,
     edit: (_, slot) => {
-      if (slot !== null) assertSlotModel(slots.provider(slot.name), slot, request.model, providers)
+      const model = dispatch.target(request.model, 'image')?.modelId ?? request.model
+      if (slot !== null) assertSlotModel(slots.provider(slot.name), slot, model, providers)
       isSlot = slot !== null
       return slotEdits(request, slot)
     }

@@ -20,12 +20,16 @@ export function assertUsable (providers: ProviderCatalog, model: string): void {
   throw imageError('image.workflow_not_found', `image model '${model}' cannot be used: ${known.problem}`, { param: 'model', details: { model } })
 }
 
-/** Refuses a slot that would not know which model is meant: asked for by its own name, it needs one of its own. */
+/**
+ * Refuses a slot that would not know which model is meant: asked for by its own name, it needs one of its own.
+ * @param model as the slot gets it: what stands behind an alias
+ */
 export function assertSlotModel (
   provider: EngineProvider | null, slot: NamedSlotConfig, model: string, providers: ProviderCatalog
 ): void {
   const { catalogue } = provider ?? {}
-  if (catalogue === undefined || catalogue.some(one => one.id === model)) return
+  if (catalogue === undefined) return
+  if (catalogue.some(one => one.id === model)) return assertUsable(providers, model)
   const own = slot.model.default
   if (own === null || !catalogue.some(one => one.id === own)) throw notCurated(providers, model)
   assertUsable(providers, own)

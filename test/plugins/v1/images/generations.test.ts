@@ -1,5 +1,5 @@
 import type { APIError } from 'openai'
-import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError } from 'openai'
+import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError, toFile } from 'openai'
 import t from 'tap'
 import { decodePng } from '../../providers/imagegen/fake/png.js'
 import { cachedFiles, imageGateway } from '../../providers/imagegen/image-gateway.js'
@@ -81,6 +81,16 @@ t.test('the openai client makes images', async t => {
     const rows = (await client.models.list()).data.filter(model => model.owned_by === 'img')
     t.strictSame(rows.map(model => model.id), ['sdxl-turbo', 'sd-1.5-pruned-emaonly'])
   })
+})
+
+t.test('a name that a client insists on makes images of the model behind it, in Base64 without being asked', async t => {
+  const gateway = await imageGateway(t, { svc: '[aliases]\n"gpt-image-1" = "sdxl-turbo"\n' })
+  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'anything', maxRetries: 0 })
+  const made = await client.images.generate({ model: 'gpt-image-1', prompt: 'a red apple', size: '64x64' as '256x256' })
+  t.match(made, { data: [{ b64_json: /^iVBOR/ }], _svc: { model: 'sdxl-turbo' } })
+  const image = await toFile(Buffer.from(made.data![0]!.b64_json!, 'base64'), 'apple.png', { type: 'image/png' })
+  t.match(await client.images.edit({ model: 'gpt-image-1', prompt: 'a green apple', image }), { data: [{ b64_json: /^iVBOR/ }], _svc: { model: 'sdxl-turbo' } })
+  t.match(await client.images.createVariation({ model: 'gpt-image-1', image }), { data: [{ b64_json: /^iVBOR/ }], _svc: { model: 'sdxl-turbo' } })
 })
 
 t.test('the body, in every spelling', async t => {
