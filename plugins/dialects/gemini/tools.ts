@@ -48,7 +48,9 @@ function choice (mode: string | null, tools: readonly FunctionTool[]): object {
 const CALLING = 'toolConfig.functionCallingConfig'
 const modes: ReadonlySet<unknown> = new Set(['AUTO', 'ANY', 'NONE', 'VALIDATED', 'MODE_UNSPECIFIED'])
 
-function choiceOf (config: unknown, warnings: string[]): { readonly mode: string | null, readonly names: ReadonlySet<unknown> | null } {
+function choiceOf (
+  config: unknown, warnings: string[]
+): { readonly mode: string | null, readonly names: ReadonlySet<unknown> | null } {
   const calling = isObject(config) ? member(config, 'functionCallingConfig') : null
   if (!isObject(calling)) return { mode: null, names: null }
   leaveStrangers(calling, callingKeys, CALLING, warnings, camelCase)

@@ -93,7 +93,9 @@ function toolOf (tool: Json, at: string, warnings: string[]): object {
   })
 }
 
-function toolChoice ({ tool_choice: choice, parallel_tool_calls: parallel }: Json, tools: number, warnings: string[]): object | null {
+function toolChoice (
+  { tool_choice: choice, parallel_tool_calls: parallel }: Json, tools: number, warnings: string[]
+): object | null {
   const isSerial = parallel === false
   if (tools === 0) {
     if (choice === 'required' || isObject(choice)) leave(warnings, NO_TOOL_LEFT)

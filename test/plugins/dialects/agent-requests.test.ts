@@ -6,7 +6,8 @@ import { chatRequest as responsesAsChat, NOT_KEPT } from '../../../plugins/v1/re
 const parameters = { type: 'object', properties: { command: { type: 'string' } }, required: ['command'], additionalProperties: false }
 const inNamespace = (name: string): object => ({ type: 'function', name, description: `To ${name}`, strict: false, parameters })
 
-// requests as programs send them in the middle of a task, with fewer tools and words: rings/agent-programs.ring.ts runs the programs
+// requests as programs send them in the middle of a task, with fewer tools and words; rings/agent-programs.ring.ts runs the
+// programs themselves
 
 const codex = {
   model: 'scripted',
