@@ -20,15 +20,39 @@ const called = (name: string, args: unknown): string => `${name}(${JSON.stringif
 
 type Json = Record<string, unknown>
 
-/** Every dialect at one gateway: `agent` says the sentence, `caller` calls the tool that it is given. */
-function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
-  const [client, claude] = [openai(url), anthropic(url)]
-  const model = (tools: boolean): string => tools ? 'caller' : 'agent'
-  const post = async (path: string, body: object): Promise<string> => {
+interface OllamaCall { readonly function: { readonly name: string, readonly arguments: unknown } }
+interface Line { readonly message: { readonly content: string, readonly tool_calls?: readonly OllamaCall[] } }
+interface Candidates {
+  readonly candidates: ReadonlyArray<{ readonly content?: { readonly parts?: readonly Json[] } }>
+}
+
+function posting (url: string): (path: string, body: object) => Promise<string> {
+  return async (path, body) => {
     const response = await fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
     if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`)
     return response.text()
   }
+}
+
+/** An answer of Ollama's, whole or streamed. */
+function linesOf (text: string): readonly Line[] {
+  return text.trimEnd().split('\n').map(line => JSON.parse(line) as Line)
+}
+
+/** A stream of Gemini's. */
+function eventsOf (text: string): readonly Candidates[] {
+  return text.split('\n').filter(line => line.startsWith('data: ')).map(line => JSON.parse(line.slice('data: '.length)) as Candidates)
+}
+
+function partsOf (answers: readonly Candidates[]): readonly Json[] {
+  return answers.flatMap(({ candidates }) => candidates[0]?.content?.parts ?? [])
+}
+
+/** Every dialect at one gateway: `agent` says the sentence, `caller` calls the tool that it is given. */
+function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
+  const [client, claude] = [openai(url), anthropic(url)]
+  const model = (tools: boolean): string => tools ? 'caller' : 'agent'
+  const post = posting(url)
   const chat = (tools: boolean): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
     model: model(tools), messages, temperature: 0, ...tools ? { tools: [{ type: 'function' as const, function: { name: 'embed_text', parameters } }] } : {}
   })
@@ -54,8 +78,6 @@ function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
   const ollama = (tools: boolean): object => ({
     model: model(tools), messages, options: { temperature: 0 }, ...tools ? { tools: [{ type: 'function', function: { name: 'embed_text', parameters } }] } : {}
   })
-  interface OllamaCall { readonly function: { readonly name: string, readonly arguments: unknown } }
-  interface Line { readonly message: { readonly content: string, readonly tool_calls?: readonly OllamaCall[] } }
   const linesSaid = (lines: readonly Line[]): string => {
     const call = lines.flatMap(({ message }) => message.tool_calls ?? [])[0]
     return call === undefined ? lines.map(line => line.message.content).join('') : called(call.function.name, call.function.arguments)
@@ -65,11 +87,8 @@ function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
     ...tools ? { tools: [{ functionDeclarations: [{ name: 'embed_text', parameters }] }] } : {}
   })
   interface Called { readonly name: string, readonly args: unknown }
-  interface Candidates {
-    readonly candidates: ReadonlyArray<{ readonly content?: { readonly parts?: readonly Json[] } }>
-  }
   const partsSaid = (answers: readonly Candidates[]): string => {
-    const parts = answers.flatMap(({ candidates }) => candidates[0]?.content?.parts ?? [])
+    const parts = partsOf(answers)
     const call = parts.map(part => part.functionCall as Called | undefined).find(Boolean)
     return call === undefined ? parts.map(part => part.text ?? '').join('') : called(call.name, call.args)
   }
@@ -102,13 +121,12 @@ function dialectsAt (url: string): Readonly<Record<string, Dialect>> {
     },
     'Ollama': {
       plain: async tools => linesSaid([JSON.parse(await post('/api/chat', { ...ollama(tools), stream: false })) as Line]),
-      streamed: async tools => linesSaid((await post('/api/chat', ollama(tools))).trimEnd().split('\n').map(line => JSON.parse(line) as Line)),
+      streamed: async tools => linesSaid(linesOf(await post('/api/chat', ollama(tools)))),
       tools: true
     },
     'Gemini': {
       plain: async tools => partsSaid([JSON.parse(await post(`/v1beta/models/${model(tools)}:generateContent`, gemini(tools))) as Candidates]),
-      streamed: async tools => partsSaid((await post(`/v1beta/models/${model(tools)}:streamGenerateContent?alt=sse`, gemini(tools))).split('\n')
-        .filter(line => line.startsWith('data: ')).map(line => JSON.parse(line.slice('data: '.length)) as Candidates)),
+      streamed: async tools => partsSaid(eventsOf(await post(`/v1beta/models/${model(tools)}:streamGenerateContent?alt=sse`, gemini(tools)))),
       tools: true
     }
   }
@@ -118,15 +136,45 @@ const shape = {
   type: 'object' as const, properties: { mood: { enum: ['good', 'bad'] } }, required: ['mood'], additionalProperties: false
 }
 
-/** What the Messages API answers where a schema is asked for. */
-async function shapedMessage (url: string, stream: boolean): Promise<string> {
-  const body = { model: 'agent', max_tokens: 200, messages, output_config: { format: { type: 'json_schema' as const, schema: shape } } }
-  const client = anthropic(url).messages
-  const { content } = stream ? await client.stream(body).finalMessage() : await client.create(body)
-  return content.map(block => block.type === 'text' ? block.text : '').join('')
+const asShape = { name: 'state', schema: shape, strict: true }
+
+/** What each dialect answers where it is asked for that shape. */
+function shapedAt (url: string): Readonly<Record<string, (stream: boolean) => Promise<string>>> {
+  const [client, claude, post] = [openai(url), anthropic(url).messages, posting(url)]
+  return {
+    'chat completions': async stream => {
+      const body = { model: 'agent', messages, response_format: { type: 'json_schema' as const, json_schema: asShape } }
+      const answer = stream
+        ? await client.chat.completions.stream({ ...body, stream }).finalChatCompletion()
+        : await client.chat.completions.create(body)
+      return answer.choices[0]!.message.content!
+    },
+    'responses': async stream => {
+      const body = { model: 'agent', input: 'Who are you?', text: { format: { type: 'json_schema' as const, ...asShape } } }
+      const { responses } = client
+      return (stream ? await responses.stream({ ...body, stream }).finalResponse() : await responses.create(body)).output_text
+    },
+    'messages': async stream => {
+      const body = { model: 'agent', max_tokens: 200, messages, output_config: { format: { type: 'json_schema' as const, schema: shape } } }
+      const { content } = stream ? await claude.stream(body).finalMessage() : await claude.create(body)
+      return content.map(block => block.type === 'text' ? block.text : '').join('')
+    },
+    'Ollama': async stream => {
+      const lines = linesOf(await post('/api/chat', { model: 'agent', messages, format: shape, stream }))
+      return lines.map(({ message }) => message.content).join('')
+    },
+    'Gemini': async stream => {
+      const contents = [{ role: 'user', parts: [{ text: 'Who are you?' }] }]
+      const body = { contents, generationConfig: { responseMimeType: 'application/json', responseJsonSchema: shape } }
+      const answers = stream
+        ? eventsOf(await post('/v1beta/models/agent:streamGenerateContent?alt=sse', body))
+        : [JSON.parse(await post('/v1beta/models/agent:generateContent', body)) as Candidates]
+      return partsOf(answers).map(part => part.text ?? '').join('')
+    }
+  }
 }
 
-/** One column of the table of dialects and engines: each is asked whole and as a stream, for words and for a call. */
+/** One column of the table of dialects and engines: each is asked whole and as a stream, for words, a call and a shape. */
 export async function speaksEveryDialect (t: Test, url: string): Promise<void> {
   const call = called('embed_text', { input: ['one', 'two'] })
   for (const [name, dialect] of Object.entries(dialectsAt(url))) {
@@ -135,9 +183,12 @@ export async function speaksEveryDialect (t: Test, url: string): Promise<void> {
       if (dialect.tools) t.equal(await dialect[form](true), call, `${name}, ${form}, with a tool`)
     }
   }
-  for (const stream of [false, true]) {
-    const answer: unknown = JSON.parse(await shapedMessage(url, stream))
-    t.match(answer, { mood: /^(?:good|bad)$/ }, `messages, ${stream ? 'streamed' : 'plain'}, of a shape`)
+  for (const [name, shaped] of Object.entries(shapedAt(url))) {
+    for (const stream of [false, true]) {
+      const answer = JSON.parse(await shaped(stream)) as Json
+      t.match(answer, { mood: /^(?:good|bad)$/ }, `${name}, ${stream ? 'streamed' : 'plain'}, of a shape`)
+      t.strictSame(Object.keys(answer), ['mood'])
+    }
   }
 }
 

@@ -37,7 +37,8 @@ t.test('JavaScript clients as they come', async t => {
     'etc/svc/slots/former.toml': 'type = "llm"\ndevice = "cpu"\nchat_template = "tools"\n[model]\ndefault = "former"\ncontext_size = 8192\n'
   }
   await t.test('on engines in containers', async t => {
-    const gateway = await containerGateway(t, '', files)
+    // the AI SDK asks models of that name for no form of the answer, and reads Base64
+    const gateway = await containerGateway(t, '[aliases]\n"gpt-image-1" = "sdxl-turbo"\n', files)
     if (gateway === null) return
     await runAll(t, gateway.url, 'llama', scripts)
     t.equal(await gateway.kill('SIGTERM'), 0)

@@ -8,7 +8,8 @@ const MOST_WARNINGS = 50
 const unsaid = ['response', 'responseJsonSchema', 'behavior'] as const
 const declarationKeys: ReadonlySet<string> = new Set([...unsaid, 'name', 'description', 'parameters', 'parametersJsonSchema'])
 
-const configKeys: ReadonlySet<string> = new Set(['functionCallingConfig', 'retrievalConfig'])
+/** The last is about calls of tools that are left out anyway. */
+const configKeys: ReadonlySet<string> = new Set(['functionCallingConfig', 'retrievalConfig', 'includeServerSideToolInvocations'])
 const callingKeys: ReadonlySet<string> = new Set(['mode', 'allowedFunctionNames'])
 
 interface FunctionTool {

@@ -131,7 +131,7 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [geminiAsked, { toolConfig: { functionCallingConfig: { mode: 'AUTO', streamFunctionCallArguments: true } } }, { warning: 'toolConfig.functionCallingConfig.streamFunctionCallArguments: not known here and left out' }],
   [geminiAsked, { toolConfig: { functionCallingConfig: { mode: 'AUTO', allowedFunctionNames: ['f'] } } }, { warning: 'toolConfig.functionCallingConfig.allowedFunctionNames: left out, they are for the modes ANY and VALIDATED' }],
   [geminiAsked, { tool_config: { function_calling_config: { mode: 'ANY' } } }, { warning: 'toolConfig.functionCallingConfig: left out, there is no function to call' }],
-  [geminiAsked, { toolConfig: { includeServerSideToolInvocations: true } }, { warning: 'toolConfig.includeServerSideToolInvocations: not known here and left out' }],
+  [geminiAsked, { toolConfig: { ...strange, includeServerSideToolInvocations: true } }, { warning: 'toolConfig.mood: not known here and left out' }],
   [geminiAsked, { systemInstruction: { parts: [{ text: 'x', ...strange }] } }, { warning: 'systemInstruction.parts.*.mood: not known here and left out' }],
   [geminiAsked, { generationConfig: { thinkingConfig: { thinkingLevel: 'MUCH' } } }, { refused: 'generationConfig.thinkingConfig.thinkingLevel' }],
   [geminiAsked, { generationConfig: { thinkingConfig: { thinkingLevel: 'THINKING_LEVEL_UNSPECIFIED' } } }, { body: /hi/ }],

@@ -144,6 +144,14 @@ if (media) {
       assert.equal(Buffer.from(image.base64, 'base64').subarray(1, 4).toString(), 'PNG')
     }
   })
+  await check('generateImage of a name that it asks for no form of the answer, and from another image', async () => {
+    const model = openai.image('gpt-image-1')
+    const { image } = await ai.experimental_generateImage({ model, prompt: 'a red apple', size: '256x256' })
+    assert.equal(Buffer.from(image.base64, 'base64').subarray(1, 4).toString(), 'PNG')
+    const prompt = { text: 'a green apple', images: [image.uint8Array] }
+    const { image: edited } = await ai.experimental_generateImage({ model, prompt, size: '256x256' })
+    assert.equal(Buffer.from(edited.base64, 'base64').subarray(1, 4).toString(), 'PNG')
+  })
   await check('transcribe, where nothing is said', async () => {
     const error = await failureOf(ai.experimental_transcribe({ model: openai.transcription('whisper-1'), audio: wav() }))
     assert.equal(error.name, 'AI_NoTranscriptGeneratedError')
