@@ -14,7 +14,7 @@ export function snapshotOf (
   previous: ConfigSnapshot | null
 ): ConfigSnapshot {
   const svc = parts.svc.value ?? previous?.svc
-  if (svc === undefined) throw new TypeError('a snapshot needs a svc.toml that was good once')
+  if (svc === undefined) throw new TypeError('a snapshot needs a svc.toml that was valid once')
   const slots = new Map<string, NamedSlotConfig>()
   for (const [name, { value }] of parts.slots) {
     if (value !== null) slots.set(name, keep(previous?.slots.get(name), slotWithProvider(value, providers)))

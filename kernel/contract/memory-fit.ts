@@ -25,7 +25,7 @@ export function memoryFit (sizeBytes: number, device: Device, hardware: Hardware
   if (size === 0) return { status: 'unknown', reasons: ['the size of the model is not known'] }
   if (own === 0) return { status: 'unknown', reasons: ['the memory of the device is not known'] }
   const all = shared ? own : own + hardware.ram_mb
-  const needs = `the model has ${gib(size)} GiB`
+  const needs = `the model takes ${gib(size)} GiB`
   if (size > all) return { status: 'too_large', reasons: [`${needs} and there are ${gib(all)} GiB in all`] }
   if (size > own) return { status: 'spills', reasons: [`${needs} and the device ${gib(own)} GiB; the rest stays in main memory`] }
   if (size > own * TIGHT) return { status: 'tight', reasons: [`${needs} of ${gib(own)} GiB`] }

@@ -15,6 +15,6 @@ export function passes (event: GatewayEvent, filter: EventFilter): boolean {
 export function gapEvent (lastId: number, ts: string, dropped: number): GatewayEvent {
   return Object.freeze({
     id: lastId, ts, type: GAP_TYPE, severity: 'warn', source: 'system',
-    message: `${dropped} events were lost; read the state again`, data: Object.freeze({ dropped })
+    message: `${dropped} events were lost; reload the state`, data: Object.freeze({ dropped })
   })
 }

@@ -46,7 +46,7 @@ export function createHardwareService (options: HardwareServiceOptions): Caching
       await writeFileAtomic(join(paths.etc, configFiles.hardware), JSON.stringify(info, null, 2) + '\n')
       await onWritten?.()
     } catch (error) {
-      log.warn({ err: error }, `hardware.json was not written: ${messageOf(error)}; the probe is kept until the gateway stops`)
+      log.warn({ err: error }, `hardware.json could not be written: ${messageOf(error)}; the probe results are kept in memory`)
     }
     return info
   })

@@ -142,7 +142,7 @@ export class PluginHost extends PluginDirectory implements PluginService {
           candidate.root()?.startsWith(`${folder}/`) === true || (stage?.providers ?? []).some(provider => busy.has(provider.name)))
       })
     } catch (error) {
-      this.#deps.log.warn({ error: messageOf(error) }, 'copies of plugins that nothing uses could not be removed')
+      this.#deps.log.warn({ error: messageOf(error) }, 'unused copies of plugins could not be removed')
     }
   }
 
@@ -259,7 +259,7 @@ export class PluginHost extends PluginDirectory implements PluginService {
     const reason = message === null ? {} : { reason: message }
     // of what ships with the gateway a test knows
     const problems = origin === 'builtin' || record.stage === null ? [] : problemsOf(nameOf(record), record.stage)
-    for (const { tool, message: why } of problems) this.#deps.log.error({ plugin: name, tool, reason: why }, `plugin ${name}: tool ${tool} is left out: ${why}`)
+    for (const { tool, message: why } of problems) this.#deps.log.error({ plugin: name, tool, reason: why }, `plugin ${name}: tool ${tool} is not offered: ${why}`)
     this.#deps.log[level]({ plugin: name, state, phase, code, ms, origin, ...reason }, line)
   }
 }

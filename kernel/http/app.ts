@@ -90,8 +90,8 @@ export function createApp ({ log, guards, bodies, methodsOf, dialectOf, isStoppi
     }
     const instead = methodsOf(`/v1${path}`).length > 0
       ? `the base URL of this API ends in /v1: did you mean /v1${shown}?`
-      : 'GET /api/openapi.json lists what there is'
-    sendError(reply, svcError('system.http_404', `nothing is at ${request.method} ${shown}; ${instead}`), request.id, dialect)
+      : 'GET /api/openapi.json lists all routes'
+    sendError(reply, svcError('system.http_404', `no route ${request.method} ${shown}; ${instead}`), request.id, dialect)
   }
   app.setNotFoundHandler(notFound)
   return app

@@ -12,7 +12,7 @@ export function createErrorHandler (log: Logger, dialect?: WireDialect) {
     const known = toSvcError(error)
     if (request.raw.readableAborted || leftRequest(error) !== null) log.debug({ request_id: request.id, url: pathOf(request) }, 'the client left before its request was complete or answered')
     else if (known === null) log.error({ request_id: request.id, method: request.method, url: pathOf(request), err: error }, 'request failed')
-    sendError(reply, known ?? svcError('system.internal', `internal error; the log has it under request id ${request.id}`), request.id, dialect)
+    sendError(reply, known ?? svcError('system.internal', `internal error; see the log, request id ${request.id}`), request.id, dialect)
   }
 }
 

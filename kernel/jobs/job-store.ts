@@ -66,6 +66,6 @@ function attempt<T> (work: () => T): T {
     return work()
   } catch (error) {
     if (isSvcError(error)) throw error
-    throw svcError('state.database_failed', `the state database does not take a job: ${messageOf(error)}; is its disk full?`, { cause: error })
+    throw svcError('state.database_failed', `the state database cannot store a job: ${messageOf(error)}; is its disk full?`, { cause: error })
   }
 }

@@ -47,7 +47,7 @@ export function typeMisfit (model: Omit<Described, 'tags'>, type: SlotType, name
   const isNamed = [model.id, basename(model.path)].some(name => capabilitiesOfName(name, names) !== null)
   const isKnown = model.capabilities.length > 0 || isNamed
   if (!isKnown || fitsSlotType(model, type, names)) return null
-  return `'${model.id}' is a model for ${capabilitiesOf(model, names).join(' and ')} and the slot is of type ${type}`
+  return `'${model.id}' is a model for ${capabilitiesOf(model, names).join(' and ')}, but the slot is of type ${type}`
 }
 
 /** Multi-token prediction: tag `mtp`, or `mtp` as a word of its own in the id or file name. Pure. */

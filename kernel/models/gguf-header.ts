@@ -36,7 +36,7 @@ export async function readHeader (path: string): Promise<GgufHeader> {
     weights += count
     bytesOf.set(dtype, (bytesOf.get(dtype) ?? 0) + bytes)
     end = Math.max(end, Number(tensorDataOffset + offset) + bytes)
-    if (end > size) throw new Error(`the file is cut short: tensor ${name.slice(0, 80)} needs ${end} bytes and there are ${size}`)
+    if (end > size) throw new Error(`the file is truncated: tensor ${name.slice(0, 80)} needs ${end} bytes and there are ${size}`)
   }
   const values = singleValues(metadata)
   return {

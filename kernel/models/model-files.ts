@@ -35,5 +35,5 @@ async function requireFile (path: string): Promise<void> {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') throw missing('does not exist; is its disk mounted?')
     throw missing(`cannot be read (${error.code ?? messageOf(error)}); the user that runs the gateway must be able to`)
   })
-  if (!stats.isFile()) throw missing(`is ${stats.isDirectory() ? 'a folder' : 'no regular file'}; name the ${extname(path) || 'model'} file itself`)
+  if (!stats.isFile()) throw missing(`is ${stats.isDirectory() ? 'a folder' : 'not a regular file'}; give the path of the ${extname(path) || 'model'} file itself`)
 }

@@ -29,7 +29,7 @@ export function readRegistry (data: Table): RegistryRows {
     problems.push(...checked.problems)
     if (checked.value === null && id !== null) unread.add(id)
     if (checked.value === null || id === null) continue
-    if (models.has(id)) problems.push({ path, message: 'is a second row with this id; it is left out', unknown: false })
+    if (models.has(id)) problems.push({ path, message: 'is a second row with this id; it is ignored', unknown: false })
     else models.set(id, checked.value)
   }
   return { models: new Map([...models].sort(([a], [b]) => a < b ? -1 : 1)), problems, unread }

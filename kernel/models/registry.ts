@@ -82,7 +82,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
     const { models: read, problems, unread: bad } = readRegistry(data)
     const couldNot = unread
     unread = bad
-    for (const message of describeProblems(problems)) log.warn({ file: paths.registry }, `registry.toml: ${message}; the row is left out`)
+    for (const message of describeProblems(problems)) log.warn({ file: paths.registry }, `registry.toml: ${message}; the row is ignored`)
     if (isDeepStrictEqual(read, models) && isDeepStrictEqual(couldNot, bad)) return
     models = new Map([...read].map(([id, model]) => [id, isDeepStrictEqual(models.get(id), model) ? models.get(id)! : model]))
     rows = Object.freeze([...models.values()])
@@ -118,7 +118,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
       if (next === null) return
       const { patchToml } = await import('../config/toml/toml-patch.js')
       const written = patchToml(text, next, reason => {
-        log.warn({ file: paths.registry, reason }, 'registry.toml was written anew; its comments are lost')
+        log.warn({ file: paths.registry, reason }, 'registry.toml was rewritten; its comments are lost')
       })
       try {
         await together({ text: written })

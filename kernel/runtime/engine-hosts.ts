@@ -42,7 +42,7 @@ export async function writeEngineHosts (stateDir: string, hosts: EngineHosts, lo
   const before = await readEngineHosts(stateDir)
   if (JSON.stringify(before) === JSON.stringify(hosts)) return
   await writeFileAtomic(join(stateDir, FILE), `${JSON.stringify({ version: 1, ...hosts })}\n`).catch((error: unknown) => {
-    log.warn({ file: FILE, err: error }, `what the engines run on could not be recorded: ${messageOf(error)}`)
+    log.warn({ file: FILE, err: error }, `the runtimes of the engines could not be recorded: ${messageOf(error)}`)
   })
 }
 

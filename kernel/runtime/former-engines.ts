@@ -50,7 +50,7 @@ async function endAll (options: FormerEnginesOptions, host: EngineHost): Promise
   const runtime = await open(options, host)
   try {
     for (const { id, name } of await runtime.list({ [LABEL_INSTANCE]: instance })) {
-      log.warn({ engine: id, name, ...host }, 'ending an engine of an earlier run, which used another runtime')
+      log.warn({ engine: id, name, ...host }, 'stopping an engine of an earlier run, which used another runtime')
       await runtime.remove(id)
     }
   } finally {

@@ -75,7 +75,7 @@ export class NamedDriver {
       return driver
     } catch (error) {
       this.#problem = messageOf(error)
-      throw svcError('runtime.unavailable', `runtime '${this.name}' is not there: ${this.#problem}`, { details: { runtime: this.name }, heals: true })
+      throw svcError('runtime.unavailable', `runtime '${this.name}' is not available: ${this.#problem}`, { details: { runtime: this.name }, heals: true })
     }
   }
 

@@ -76,7 +76,7 @@ export class NamedDrivers {
       try {
         await this.#open(named)
       } catch (error) {
-        this.#deps?.log.error({ runtime: named.name, err: error }, `${messageOf(error)}; slots that ask for it do not start`)
+        this.#deps?.log.error({ runtime: named.name, err: error }, `${messageOf(error)}; slots that use it do not start`)
       }
     }))
   }
@@ -94,7 +94,7 @@ export class NamedDrivers {
   }
 
   #make (definition: RuntimeDefinition): NamedDriver {
-    if (this.#deps === null) throw new Error('this set takes no further drivers')
+    if (this.#deps === null) throw new Error('no further drivers can be added')
     const { clock, log, instance } = this.#deps
     return new NamedDriver(definition, {
       clock,
@@ -130,5 +130,5 @@ export class NamedDrivers {
 }
 
 function unknownRuntime (name: string): SvcError {
-  return svcError('runtime.unavailable', `no plugin brings a runtime '${name}'`, { details: { runtime: name } })
+  return svcError('runtime.unavailable', `no plugin provides a runtime '${name}'`, { details: { runtime: name } })
 }

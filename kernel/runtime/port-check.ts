@@ -10,7 +10,7 @@ export async function assertPortFree (host: string, port: number): Promise<void>
   const code = await bindError(host, port)
   if (code === null) return
   if (code === 'EADDRINUSE') throw portConflict(host, port)
-  throw svcError('runtime.failed', `port ${port} on ${host} cannot be listened on (${code}); ${bindAdvice(code)}`,
+  throw svcError('runtime.failed', `cannot listen on port ${port} of ${host} (${code}); ${bindAdvice(code)}`,
     { details: { host, port, code } })
 }
 

@@ -132,7 +132,7 @@ export class RuntimeSet implements ContainerRuntime {
 
   async startPiped (id: string, signal: AbortSignal): Promise<ProgramPipes> {
     const pipes = await (await this.#owner(id)).startPiped?.(id, signal)
-    if (pipes === undefined) throw svcError('runtime.failed', 'this runtime runs no programs that are spoken to over standard streams')
+    if (pipes === undefined) throw svcError('runtime.failed', 'this runtime cannot run programs that communicate over standard streams')
     return pipes
   }
 
@@ -174,7 +174,7 @@ export class RuntimeSet implements ContainerRuntime {
         return found
       } catch (error) {
         if (this.#drivers.includes(driver)) throw error
-        this.#log?.warn({ runtime: driver.info.driver, err: error }, `runtime '${driver.info.driver}' does not tell its engines: ${messageOf(error)}`)
+        this.#log?.warn({ runtime: driver.info.driver, err: error }, `runtime '${driver.info.driver}' cannot list its engines: ${messageOf(error)}`)
         return []
       }
     }))

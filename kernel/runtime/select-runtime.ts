@@ -49,7 +49,7 @@ export async function selectRuntime (options: SelectRuntimeOptions): Promise<Con
     if ('why' in outcome) {
       passed.push(`${candidate.source} ${outcome.why}`)
       if (isUsed && outcome.kind !== 'absent') throw goneSilent(candidate, outcome.why)
-      if (isUsed) log.warn({ endpoint: used.endpoint }, `${candidate.source} ran the engines of this home and ${outcome.why}`)
+      if (isUsed) log.warn({ endpoint: used.endpoint }, `${candidate.source} ran the engines of this home but ${outcome.why}`)
       continue
     }
     const { facts, endpoint } = outcome
@@ -73,7 +73,7 @@ async function awaitCandidate (options: SelectRuntimeOptions, candidate: Candida
     if (!('why' in outcome) || outcome.kind === 'unusable' || clock.monotonic() >= deadline) return outcome
     if (!isTold) {
       const upTo = `up to ${Math.round(waitMs / 1000)} s`
-      log.warn({}, `${candidate.source} ran the engines of this home and ${outcome.why}; waiting for it, ${upTo}`)
+      log.warn({}, `${candidate.source} ran the engines of this home but ${outcome.why}; waiting for it, ${upTo}`)
     }
     await pause(clock, ASK_AGAIN_MS, signal)
     signal?.throwIfAborted()
@@ -112,16 +112,16 @@ function whyNot (error: unknown, url: string, patienceS: number): string {
   const code = codeOf(error)
   switch (code) {
     case 'EACCES': return `may not be used (${url}: permission denied; add the gateway's user to the group of the socket)`
-    case 'ECONNREFUSED': return `has nothing behind it (${url}: connection refused)`
+    case 'ECONNREFUSED': return `refuses connections (${url})`
     case undefined:
-      return /gave no answer/.test(messageOf(error)) ? `gave no answer within ${patienceS} s (${url})` : `failed (${messageOf(error)})`
+      return /did not answer/.test(messageOf(error)) ? `did not answer within ${patienceS} s (${url})` : `failed (${messageOf(error)})`
     default: return `cannot be reached (${url}: ${code})`
   }
 }
 
 function goneSilent ({ source, endpoint }: Candidate, why: string): SvcError {
   return svcError('runtime.unavailable',
-    `${source} ran the engines of this home and ${why}; start it, or set [runtime] driver to process to run engines without it`,
+    `${source} ran the engines of this home but ${why}; start it, or set [runtime] driver to process to run engines without it`,
     { details: { endpoint: typeof endpoint === 'string' ? endpoint : endpoint.url } })
 }
 

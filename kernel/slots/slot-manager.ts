@@ -257,7 +257,7 @@ export class SlotManager implements SlotService {
     const { plans } = this.#deps
     const image = plans.image(runs)
     if (image !== null) return image
-    throw svcError('slot.config_error', `slot '${name}' runs no container image${plans.form(plans.slot(runs)) === 'process' ? ': its engine runs as a process' : ''}`,
+    throw svcError('slot.config_error', `slot '${name}' does not use a container image${plans.form(plans.slot(runs)) === 'process' ? ': its engine runs as a process' : ''}`,
       { details: { slot: name } })
   }
 }

@@ -109,6 +109,6 @@ function attempt<T> (work: () => T): T {
     return work()
   } catch (error) {
     if (isSvcError(error)) throw error
-    throw svcError('state.database_failed', `the state database does not take an approval: ${messageOf(error)}; is its disk full?`, { cause: error })
+    throw svcError('state.database_failed', `the state database cannot store an approval: ${messageOf(error)}; is its disk full?`, { cause: error })
   }
 }

@@ -28,7 +28,7 @@ export class PluginTables {
           const { changes } = connection.prepare('UPDATE plugin_state SET value = ? WHERE plugin = ? AND key = ?').run([text, plugin, key])
           if (changes > 0) return
           const [{ count }] = connection.prepare('SELECT count(*) AS count FROM plugin_state WHERE plugin = ?').all([plugin]) as [{ count: number }]
-          if (count >= MOST_KEYS) throw refused(plugin, `it has ${MOST_KEYS} keys already; delete some, or keep a file in ctx.stateDir`)
+          if (count >= MOST_KEYS) throw refused(plugin, `it already has ${MOST_KEYS} keys; delete some, or use a file in ctx.stateDir`)
           connection.prepare('INSERT INTO plugin_state (plugin, key, value) VALUES (?, ?, ?)').run([plugin, key, text])
         }))
       },
@@ -48,11 +48,11 @@ function checked (plugin: string, key: string, value: unknown): string {
   if (text === undefined) throw refused(plugin, `'${key}' must be JSON data, got ${typeof value}; \`delete\` removes a key`)
   const size = Buffer.byteLength(text)
   if (size <= LARGEST_VALUE_BYTES) return text
-  throw refused(plugin, `'${key}' takes ${size} bytes, and a value may have ${LARGEST_VALUE_BYTES}; keep a file in ctx.stateDir`)
+  throw refused(plugin, `'${key}' takes ${size} bytes, and a value may have ${LARGEST_VALUE_BYTES}; use a file in ctx.stateDir`)
 }
 
 function refused (plugin: string, why: string): SvcError {
-  return svcError('plugin.state_invalid', `the table of plugin '${plugin}' refuses a write: ${why}`, { details: { plugin } })
+  return svcError('plugin.state_invalid', `the table of plugin '${plugin}' refused a write: ${why}`, { details: { plugin } })
 }
 
 function attempt<T> (work: () => T): T {

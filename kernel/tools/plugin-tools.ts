@@ -77,7 +77,7 @@ function tried (server: string, name: string, make: () => OwnTool): Made {
     const { primary, secrets, inputSchema: { properties } } = own.entry
     const named = primary === null ? secrets : [...secrets, primary]
     const odd = named.find(argument => !Object.hasOwn(properties as object, argument))
-    return odd === undefined ? own : { tool, message: `it says something of '${odd}', which is none of its arguments` }
+    return odd === undefined ? own : { tool, message: `it describes '${odd}', which is not one of its arguments` }
   } catch (error) {
     return { tool, message: messageOf(error) }
   }

@@ -42,8 +42,8 @@ function ofList (key: 'auto' | 'never', name: string, entries: readonly ToolEntr
   if (known.length === 0) return null
   const named = known.filter(entry => entry.name === tool)
   if (named.length === 0) return `names ${name}, which no tool has${meant(tool, known.map(entry => entry.name))}`
-  if (key === 'auto' && !named.some(({ gated }) => gated)) return `has no effect: ${name} is not gated, so no call of it waits`
-  if (key === 'auto' && never.includes(name)) return `has no effect: ${name} stands in never as well, which wins`
+  if (key === 'auto' && !named.some(({ gated }) => gated)) return `has no effect: ${name} is not gated, so its calls never wait`
+  if (key === 'auto' && never.includes(name)) return `has no effect: ${name} is also in never, which takes precedence`
   return null
 }
 

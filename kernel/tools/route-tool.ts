@@ -64,7 +64,7 @@ export function routeTool (route: AnyRoute, tool: RouteTool, owner: string): Own
       const answer: unknown = await route.handler(call as never)
       if (answer === handled || isSse(answer)) {
         caller.signal.throwIfAborted()
-        throw svcError('mcp.tool_unfit', `the route ${route.method} ${route.url} answers by itself, so it cannot be called as a tool`)
+        throw svcError('mcp.tool_unfit', `the route ${route.method} ${route.url} writes its own answer, so it cannot be called as a tool`)
       }
       const value: unknown = isJsonAnswer(answer) ? JSON.parse(answer.json.toString()) : answer
       return shortened(tool.short === undefined ? value : tool.short(value as never), tool.narrow)
@@ -74,8 +74,8 @@ export function routeTool (route: AnyRoute, tool: RouteTool, owner: string): Own
 
 function refuseUnfit (route: AnyRoute): void {
   const kind = bodyKindOf(route)
-  if (kind === 'buffer' || kind === 'stream') throw new TypeError(`a route that takes its body as a ${kind} is no tool`)
-  if (route.produces !== undefined && !/json/.test(route.produces)) throw new TypeError(`a route that answers ${route.produces} is no tool`)
+  if (kind === 'buffer' || kind === 'stream') throw new TypeError(`a route that takes its body as a ${kind} cannot be a tool`)
+  if (route.produces !== undefined && !/json/.test(route.produces)) throw new TypeError(`a route that answers ${route.produces} cannot be a tool`)
 }
 
 /** Every argument with its schema and its place. Throws when two would have one name. */
@@ -103,7 +103,7 @@ function placesOf (route: AnyRoute, { rename = {} }: RouteTool): ReadonlyMap<str
 
 function inputSchema (places: ReadonlyMap<string, Place>, { show, brief = false }: RouteTool): OwnTool['entry']['inputSchema'] {
   const odd = show?.find(name => !places.has(name))
-  if (odd !== undefined) throw new TypeError(`\`show\` names '${odd}', which is no argument`)
+  if (odd !== undefined) throw new TypeError(`\`show\` names '${odd}', which is not an argument`)
   const shown = [...places].filter(([name, { required }]) => required || show === undefined || show.includes(name))
   const required = shown.filter(([, place]) => place.required).map(([name]) => name)
   return {

@@ -42,9 +42,9 @@ function length (value: unknown): number {
 function cutTexts (value: Json, narrow: string): Json {
   for (let most = KEPT_TEXT, items = 100; most >= 16; most >>= 2, items >>= 2) {
     const cut = cutAt(value, most, Math.max(items, 3)) as Json
-    if (length(cut) <= MOST_CHARACTERS) return { ...cut, more: `long parts are cut, ${narrow}` }
+    if (length(cut) <= MOST_CHARACTERS) return { ...cut, more: `long parts are truncated, ${narrow}` }
   }
-  return { text: JSON.stringify(value).slice(0, MOST_CHARACTERS), more: `the rest is cut, ${narrow}` }
+  return { text: JSON.stringify(value).slice(0, MOST_CHARACTERS), more: `the rest is truncated, ${narrow}` }
 }
 
 function cutAt (value: unknown, most: number, items: number): unknown {

@@ -130,7 +130,7 @@ export class Tools implements ToolCatalogue {
       throw svcError('plugin.conflict', `'${id}' is not a valid name of a tool server: a to z, 0 to 9, _ and -, at most 64`)
     }
     const isTaken = this.#sources.has(id) || (source.tools !== undefined && this.#own.has(id))
-    if (isTaken) throw svcError('plugin.conflict', `there is a tool server '${id}' already; choose another id`)
+    if (isTaken) throw svcError('plugin.conflict', `tool server '${id}' already exists; choose another id`)
     const off = source.onChange?.(() => {
       const kept = this.#sources.get(id)
       if (kept?.source !== source) return

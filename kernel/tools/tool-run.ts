@@ -88,10 +88,10 @@ export class ToolRun {
   #known (error: unknown, { server, name, caller }: Found, requestId: string): SvcError {
     const { aborted, reason } = caller.signal
     // whatever a caller leaves for: it is no failure of the tool
-    if (aborted && (error === reason || !isSvcError(error))) return svcError('mcp.cancelled', `the call of ${name} was cancelled; what it began may go on`)
+    if (aborted && (error === reason || !isSvcError(error))) return svcError('mcp.cancelled', `the call of ${name} was cancelled; what it started may continue`)
     if (isSvcError(error)) return error
     this.#deps.log.error({ request_id: requestId, server, tool: name, err: error }, 'a tool failed')
-    return svcError('system.internal', `internal error: ${messageOf(error)}; the log has it under request id ${requestId}`)
+    return svcError('system.internal', `internal error: ${messageOf(error)}; see the log, request id ${requestId}`)
   }
 
   #write (found: Found, outcome: ToolOutcome, requestId: string, ms: number): void {
@@ -131,7 +131,7 @@ function spoken (outcome: ToolOutcome): Spoken {
   if (outcome.kind === 'pending') return { word: 'pending_approval', end: 'pending', error: null }
   if (outcome.kind === 'failed') return { word: outcome.error.code, end: 'error', error: outcome.error.message }
   if (outcome.kind === 'content' && outcome.content.isError === true) {
-    return { word: 'error', end: 'error', error: 'the tool answered that it failed' }
+    return { word: 'error', end: 'error', error: 'the tool reported a failure' }
   }
   return { word: 'ok', end: 'ok', error: null }
 }
@@ -167,5 +167,5 @@ function notAllowed (server: string, name: string, agent: string, file: ToolClas
 }
 
 export function noGate (name: string): SvcError {
-  return svcError('approvals.unavailable', `${name} needs an operator's approval, and the plugin that keeps approvals is not active`)
+  return svcError('approvals.unavailable', `${name} needs an operator's approval, and the plugin that handles approvals is not active`)
 }

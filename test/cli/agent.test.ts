@@ -182,7 +182,7 @@ t.test('a descriptor that could not work is refused where it is written', async 
     [{ install: { npm: { package: 'a', version: '^1.0.0', bytes: null } } }, /exact version/],
     [{ skills: '../skills' }, /not a path below its data/],
     [{ skills: 'a/../..' }, /not a path below its data/],
-    [{ install: { container: { image: 'a', bytes: null, data: '/data' } } }, /no server to run in it/]
+    [{ install: { container: { image: 'a', bytes: null, data: '/data' } } }, /container without a server/]
   ] as const
   for (const [wrong, says] of cases) t.throws(() => defineAgent({ ...good, ...wrong }), says)
   t.doesNotThrow(() => defineAgent(good))

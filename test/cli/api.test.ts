@@ -90,7 +90,7 @@ t.test('tables fit 80 columns by default, and the terminal where one is', async 
 
 t.test('refusals begin with the reason; fields, the engine\'s last words and the request stand behind it', async t => {
   const { url } = await api(t, {
-    'GET /api/slots/nope': (_request, response) => refuse(response, 404, 'slot.not_found', 'no slot is named \'nope\''),
+    'GET /api/slots/nope': (_request, response) => refuse(response, 404, 'slot.not_found', 'no such slot: \'nope\''),
     'POST /api/slots': (_request, response) => refuse(response, 400, 'validation.invalid', 'slot x is not valid', {
       fields: [{ path: 'model.context_size', message: 'must be a whole number' }]
     }),
@@ -100,8 +100,8 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
     'GET /api/slots/cut': (_request, response) => { response.writeHead(200, { 'content-length': '100' }).write('{'); response.destroy() }
   })
   const cases: ReadonlyArray<readonly [string, RegExp]> = [
-    ['slot show nope', /^Error: no slot is named 'nope' \(slot\.not_found\)\n {2}GET http:\S+\/api\/slots\/nope -> HTTP 404\n$/],
-    ['slot show nope --verbose', /^GET http:\S+\/api\/slots\/nope -> HTTP 404\nError: no slot is named 'nope' \(slot\.not_found\)\n$/],
+    ['slot show nope', /^Error: no such slot: 'nope' \(slot\.not_found\)\n {2}GET http:\S+\/api\/slots\/nope -> HTTP 404\n$/],
+    ['slot show nope --verbose', /^GET http:\S+\/api\/slots\/nope -> HTTP 404\nError: no such slot: 'nope' \(slot\.not_found\)\n$/],
     ['slot create x -m y', /^Error: slot x is not valid \(validation\.invalid\)\n {2}model\.context_size: must be a whole number\n {2}POST \S+ -> HTTP 400\n$/],
     ['slot load agent', /it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
     ['slot status html', /Error: <h1>Bad Gateway<\/h1>\n.*HTTP 502\n$/],

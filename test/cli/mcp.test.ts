@@ -31,7 +31,7 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
   const installed = await svc('install', 'npm:@acme/none@1', '--no-start', '--env', 'A=b=c', '--secret', 'KEY=ACME_KEY')
   t.match(installed, { code: 0, stdout: 'Tool server none is installed.\n' }, installed.stderr)
   t.match(gateway.desk.get('none').server, { spec: 'npm:@acme/none@1', env: { A: 'b=c' }, secrets: { KEY: 'ACME_KEY' } })
-  t.match(await svc('install', 'npm:@acme/none@1'), { code: 1, stderr: /installed already/ })
+  t.match(await svc('install', 'npm:@acme/none@1'), { code: 1, stderr: /already installed/ })
   t.match(await svc('install', 'gopher:x'), { code: 1, stderr: /none of npm:/ })
   t.match(await svc('install', 'npm:x', '--env', 'A'), { code: 2, stderr: /--env takes name=value/ })
   await gateway.gateway.kernel().config.change(draft => draft.toolServers.create('odd', { command: 'node', args: [oddServer], name: 'Odd' }))

@@ -27,7 +27,7 @@ t.test('a gateway from its start to its end, worked by the command line', async 
     code: 0, stdout: /^Slot coder is created: llm, on cpu, by llm-server, .*context 4096\.\n/
   })
   t.match(readFileSync(file, 'utf8'), /context_size = 4096/, 'the default is written down')
-  t.match(await svc('slot', 'create', 'coder', '-m', 'x'), { code: 1, stderr: /^Error: slot coder exists already.*\(slot\.already_exists\)\n {2}POST \S+ -> HTTP 409\n/ })
+  t.match(await svc('slot', 'create', 'coder', '-m', 'x'), { code: 1, stderr: /^Error: slot coder already exists.*\(slot\.already_exists\)\n {2}POST \S+ -> HTTP 409\n/ })
   t.match(await svc('slot', 'list'), { stdout: /^NAME +TYPE +STATE +DEVICE +PROVIDER +MODEL +PORT\ncoder +llm +offline +cpu / })
   t.match(await svc('slot', 'edit', 'coder', '--ctx-size', '2048', '--env', 'A=1', '--idle-timeout', '60'), { code: 0 })
   t.match(await svc('slot', 'edit', 'coder', '--env', 'B=2', '--extra-args', '--top-k 20'), { code: 0 })

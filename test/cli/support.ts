@@ -164,7 +164,7 @@ export async function fakeApi (answers: Readonly<Record<string, Answer>>): Promi
     seen.push(record)
     for (const wake of waiters.splice(0)) wake()
     const answer = answers[record.line] ?? answers[record.line.split('?', 1)[0]!]
-    if (answer === undefined) refuse(response, 404, 'system.http_404', `nothing is at ${record.line}`)
+    if (answer === undefined) refuse(response, 404, 'system.http_404', `no route ${record.line}`)
     else if (typeof answer === 'function') await answer(record, response)
     else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   }

@@ -116,7 +116,7 @@ t.test('aliases are set, listed and removed, and what is wrong with one is said'
   t.match((await svc('list')).stdout, /ALIAS +LEADS TO +STATUS *\ngpt-4\.1 +lab\/vendor\/one +remote *\nqwen3:4b +nothing +leads nowhere/)
   t.same(JSON.parse((await svc('list', '--json')).stdout), { 'gpt-4.1': 'lab/vendor/one', 'qwen3:4b': 'nothing' })
   t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), /"gpt-4\.1" = "lab\/vendor\/one"/)
-  t.match((await svc('set', 'a', 'gpt-4.1')).stderr, 'must not lead to another alias')
+  t.match((await svc('set', 'a', 'gpt-4.1')).stderr, 'must not point to another alias')
   t.match((await svc('rm', 'nobody')).stderr, 'there is no alias nobody')
   t.equal((await svc('rm', 'gpt-4.1')).stdout, 'Alias gpt-4.1 is removed.\n')
   t.same(JSON.parse((await svc('list', '--json')).stdout), { 'qwen3:4b': 'nothing' })

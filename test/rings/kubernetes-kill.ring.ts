@@ -97,7 +97,7 @@ t.test('a changed [runtime.kubernetes] marks the engines that it would start oth
   t.match(await api(gateway, 'PATCH', '/api/settings', { runtime: { kubernetes: { node_selector: { zone: 'b' } } } }), { status: 200 })
   await eventually('it is marked', drift)
   t.match(await api(gateway, 'PUT', '/api/slots/agent/config', { runtime_options: { model_storage: 'clam' } }), { status: 400, json: { error: { param: 'runtime_options.model_storage' } } })
-  t.match(await api(gateway, 'PUT', '/api/slots/agent/config', { runtime: 'kubernets' }), { status: 400, json: { error: { param: 'runtime', message: /which no plugin brings; there are .*kubernetes/ } } })
+  t.match(await api(gateway, 'PUT', '/api/slots/agent/config', { runtime: 'kubernets' }), { status: 400, json: { error: { param: 'runtime', message: /which no plugin provides; there are .*kubernetes/ } } })
   t.match(await api(gateway, 'POST', '/api/slots', { name: 'more', runtime: 'kubernetes', runtime_options: { nodes: 1 } }), { status: 400, json: { error: { param: 'runtime_options.nodes' } } })
   t.match(await api(gateway, 'POST', '/api/slots/agent/restart', {}), { status: 200 })
   t.equal(await drift(), false)

@@ -115,7 +115,7 @@ t.test('a launch that cannot succeed is refused at once, starts nothing, and is 
   const cases = [
     ['agent', 404, 'model.not_found', /model 'ghost' of slot 'agent' is not in the registry/],
     ['ghost', 404, 'model.not_found', /not in the registry/],
-    ['adrift', 502, 'slot.load_failed', /device gpu-cuda is not there/],
+    ['adrift', 502, 'slot.load_failed', /device gpu-cuda is missing/],
     ['fileless', 502, 'slot.load_failed', /cannot be read at \/nowhere\/lost\.gguf/]
   ] as const
   await t.rejects(gateway.slots.ensureReady('agent', AbortSignal.timeout(120_000)), { code: 'model.not_found' }, 'as at the start of the gateway')
@@ -189,7 +189,7 @@ t.test('an engine that ends while it loads is quoted', async t => {
   t.teardown(() => runtime.destroy())
   const gateway = await wireGateway(t, { runtime })
   const told = await refusal(gateway.chat({}))
-  t.match(told.error.message, /exited while it was loading, with code 1; its last words: E cannot load bge: it has no ranking head$/)
+  t.match(told.error.message, /exited during loading, with code 1; its last words: E cannot load bge: it has no ranking head$/)
   t.strictSame(told.error.details.log_tail, ['E cannot load bge: it has no ranking head', 'main: exiting due to model loading error'])
   t.match(gateway.slots.status('agent').message, /has no ranking head/)
 })

@@ -49,7 +49,7 @@ t.test('a slot is ready only after its engine\'s warm-up', async t => {
 t.test('a warm-up that fails fails the start, and says so', async t => {
   const gateway = await ownGateway(t, { warmUp: () => Promise.reject(new Error('the first inference gave 500')) })
   await t.rejects(gateway.slots.load('own', { signal: never }), {
-    message: /engine of slot 'own' is healthy and its warm-up failed: the first inference gave 500/
+    message: /engine of slot 'own' is healthy but its warm-up failed: the first inference gave 500/
   })
   t.equal(gateway.runtime.running, 0, 'its engine is gone')
 })

@@ -224,10 +224,10 @@ t.test('a swap that fails leaves the slot on its model, and a later one takes ov
     const before = slots.status('agent')
     t.equal(before.state, 'ready')
     for (const [model, message] of [
-      ['lost', /cannot be given 'lost'.*cannot be read at \/nowhere\/lost\.gguf; it goes on with 'fake-model'/],
-      ['judge', /'judge' is a model for rerank and the slot is of type llm/],
+      ['lost', /cannot switch to 'lost'.*cannot be read at \/nowhere\/lost\.gguf; it keeps running 'fake-model'/],
+      ['judge', /'judge' is a model for rerank, but the slot is of type llm/],
       ['giant', /does not fit cpu/],
-      ['far', /cannot be given 'far': .*manifest unknown; it goes on with 'fake-model'/]
+      ['far', /cannot switch to 'far': .*manifest unknown; it keeps running 'fake-model'/]
     ] as const) {
       await t.rejects(slots.swap('agent', model), { code: 'slot.config_error', param: 'model', message }, model)
       t.match(slots.status('agent'), { state: 'ready', generation: before.generation, modelId: 'fake-model' }, model)
@@ -237,14 +237,14 @@ t.test('a swap that fails leaves the slot on its model, and a later one takes ov
   t.test('one that fails goes back to what ran, and says so', async t => {
     fails = true
     await t.rejects(slots.swap('agent', 'other'), {
-      code: 'slot.load_failed', message: /was not given 'other'.*no memory for it; it is back on 'fake-model'/, details: { restored: 'fake-model' }
+      code: 'slot.load_failed', message: /could not switch to 'other'.*no memory for it; it is back on 'fake-model'/, details: { restored: 'fake-model' }
     })
     fails = false
     t.match(slots.status('agent'), { state: 'ready', modelId: 'fake-model', configDrift: false })
     t.equal(await outcome(gateway, 'agent'), 'answered fake-model')
     await slots.unload('agent')
     fails = true
-    await t.rejects(slots.swap('agent', 'other'), { code: 'slot.load_failed', message: /the slot keeps its former model/ })
+    await t.rejects(slots.swap('agent', 'other'), { code: 'slot.load_failed', message: /the slot keeps its previous model/ })
     fails = false
     t.match(slots.status('agent'), { state: 'offline', modelId: 'fake-model' })
     t.equal(await outcome(gateway, 'agent'), 'answered fake-model', 'the next request loads what the file says')

@@ -137,7 +137,7 @@ t.test('what a request would load is told apart from what nothing knows', async 
     const response = await gateway.fetch(`/v1/models/${id}`)
     return [response.status, (await response.json() as { error: { code: string, message: string } }).error]
   }
-  t.match(await problem('agent'), [404, { code: 'model.not_loaded', message: /goes to slot 'agent'.*list_unloaded/, details: { model: 'agent', slot: 'agent' } }])
+  t.match(await problem('agent'), [404, { code: 'model.not_loaded', message: /go to slot 'agent'.*list_unloaded/, details: { model: 'agent', slot: 'agent' } }])
   t.match(await problem('big-model'), [404, { code: 'model.not_loaded', details: { slot: 'agent' } }])
   for (const id of ['off', 'unused-model', 'nobody', 'svc/nobody']) t.match(await problem(id), [404, { code: 'model.not_found' }], id)
   t.match(await problem('x'.repeat(1000)), [404, { code: 'model.not_found', message: new RegExp(`'x{200}…'`) }], 'a name is not echoed whole')
@@ -149,7 +149,7 @@ t.test('what a request would load is told apart from what nothing knows', async 
   ], 'every slot that can be asked for, once; live, without a restart')
   t.match(await (await gateway.fetch('/v1/models/agent')).json(), { id: 'agent', status: 'unloaded' })
   const virtual = await problem('svc/coder')
-  t.match(virtual, [404, { code: 'model.not_loaded', message: /goes to slot 'coder'.*list_virtual/, details: { slot: 'coder' } }])
+  t.match(virtual, [404, { code: 'model.not_loaded', message: /go to slot 'coder'.*list_virtual/, details: { slot: 'coder' } }])
   t.notMatch(virtual, [404, { message: /list_unloaded/ }], 'what is on already is not what would list it')
   await gateway.slots.ensureReady('agent', new AbortController().signal)
   t.match(await (await gateway.fetch('/v1/models/agent')).json(), { id: 'agent', status: 'loaded' })
@@ -180,7 +180,7 @@ t.test('aliases let clients keep the names they know', async t => {
   t.equal(await ask('a.b'), 'coder code/model.gguf', 'in force at once')
   t.match(await ask('small'), /^model.not_found/)
   for (const [aliases, message] of [
-    [{ x: 'x' }, /must not lead to itself/], [{ x: 'y', y: 'x' }, /must not lead to another alias/], [{ x: 'gpt-4.1' }, /must not lead to another alias/],
+    [{ x: 'x' }, /must not point to itself/], [{ x: 'y', y: 'x' }, /must not point to another alias/], [{ x: 'gpt-4.1' }, /must not point to another alias/],
     [{ 'svc/agent': 'coder' }, /svc\//], [{ 'a b': 'coder' }, /without spaces/], [{ x: '' }, /without spaces/]
   ] as const) t.match(await patch(aliases), { error: { code: 'config.invalid', message } }, JSON.stringify(aliases))
 })

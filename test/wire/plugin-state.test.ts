@@ -56,7 +56,7 @@ t.test('a table refuses what it cannot hold, and says what to do', async t => {
   t.teardown(() => gateway.close())
   const cases: Array<[key: string, value: unknown, message: RegExp]> = [
     ['', 1, /1 to 200 characters/], ['k'.repeat(201), 1, /1 to 200 characters/], ['k', undefined, /'k' must be JSON data, got undefined; `delete` removes/],
-    ['k', () => 1, /got function/], ['k', 'x'.repeat(64 * 1024), /takes 65538 bytes.*keep a file in ctx\.stateDir/]
+    ['k', () => 1, /got function/], ['k', 'x'.repeat(64 * 1024), /takes 65538 bytes.*use a file in ctx\.stateDir/]
   ]
   for (const [key, value, message] of cases) t.throws(() => one.table.set(key, value), { code: 'plugin.state_invalid', message })
   t.strictSame(one.table.keys(), [])

@@ -83,7 +83,7 @@ t.test('one that waits for the lists of upstreams, and one that is there', async
   remote.answer({ headAfterMs: Infinity })
   const gateway = await watched(t, { files: { 'etc/svc/upstreams.toml': `[[upstream]]\nname = "up"\nurl = "${remote.origin}/v1"\nauth_style = "none"\n` } })
   const waiting = gateway.ask('lists', { model: 'far' })
-  t.match(await gateway.phase('lists', 'queued'), { slot: null, upstream: null, reason: /upstreams are being asked/ })
+  t.match(await gateway.phase('lists', 'queued'), { slot: null, upstream: null, reason: /model lists of upstreams are being fetched/ })
   t.match(await gateway.cancel('lists'), { status: 200 })
   t.equal((await waiting).status, 499)
 

@@ -155,13 +155,13 @@ t.test('a package brings a driver: its slots run there, and the next gateway fin
   await writeHome(home, await shedPackage('0.2.0'))
   t.match(shedOf((await api(second, 'POST', '/api/plugins/reload', {})).json), {
     version: '0.1.0',
-    waiting: { version: '0.2.0', state: 'restart', message: 'it brings a runtime, which a restart of the gateway replaces: engines run on it' }
+    waiting: { version: '0.2.0', state: 'restart', message: 'it provides a runtime that engines run on; restart the gateway to replace it' }
   })
   await writeHome(home, { 'etc/svc/svc.toml': shedHome['etc/svc/svc.toml'].replace('"svc-plugin-shed"', '') })
   await api(second, 'POST', '/api/plugins/reload', {})
   t.equal(await pidOf(second, 'implied'), pids[2], 'one that leaves keeps the engines that it has')
   t.match(await api(second, 'POST', '/api/slots/asked/load', {}), {
-    status: 502, json: { error: { message: /asks for runtime 'shed', which no plugin brings; there are container, process, docker, podman, kubernetes$/ } }
+    status: 502, json: { error: { message: /uses runtime 'shed', which no plugin provides; there are container, process, docker, podman, kubernetes$/ } }
   }, 'and gets no others')
   t.match(await api(second, 'POST', '/api/slots/implied/unload', { force: true }), { status: 200 })
   t.throws(() => process.kill(pids[2]!, 0), { code: 'ESRCH' }, 'it still ends them')
@@ -180,9 +180,9 @@ t.test('a driver that does not open keeps back its own slots, says why, and is t
   })
   t.teardown(() => gateway.close())
   await gateway.slots.load('plain', { signal: never })
-  await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /runtime 'shed' is not there: the shed is locked$/ })
+  await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /runtime 'shed' is not available: the shed is locked$/ })
   t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: null, problem: 'the shed is locked' }] })
-  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /^runtime 'shed' is not there: the shed is locked; slots that ask for it do not start$/.test(message)))
+  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /^runtime 'shed' is not available: the shed is locked; slots that use it do not start$/.test(message)))
   await writeFile(join(gateway.home, 'var/lib/svc/plugin-state/shed/go'), '')
   await gateway.slots.load('asked', { signal: never })
   t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: { driver: 'shed' }, problem: null }] })

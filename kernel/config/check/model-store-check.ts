@@ -10,7 +10,7 @@ export async function requireModelStore (path: string): Promise<void> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => error.code === 'EACCES' ? 'hidden' : null)
   const user = 'the user that runs the gateway'
   if (stats === 'hidden') throw svcError('models.store_unreadable', `${path} cannot be read by ${user}; see \`svc doctor perms\``, facts)
-  if (stats === null) throw svcError('models.store_missing', `${path} does not exist; make the folder first, or mount its disk`, facts)
+  if (stats === null) throw svcError('models.store_missing', `${path} does not exist; create the folder first, or mount its disk`, facts)
   if (!stats.isDirectory()) throw svcError('models.store_not_directory', `${path} is not a folder`, facts)
   const may = (mode: number): Promise<boolean> => access(path, mode | constants.X_OK).then(() => true, () => false)
   if (!await may(constants.R_OK)) throw svcError('models.store_unreadable', `${path} cannot be read by ${user}; see \`svc doctor perms\``, facts)

@@ -13,7 +13,7 @@ export function poolProblem (next: Pool, previous: Pool | null, providers: LaidP
   for (const { title, reservedPorts = [] } of providers.list()) {
     const taken = reservedPorts.find(port => holds(next, port) && (previous === null || !holds(previous, port)))
     if (taken === undefined) continue
-    const message = `must leave out ${taken}, the port of ${title}: end the pool below it or start it above`
+    const message = `must not contain ${taken}, the port of ${title}: end the pool below it or start it above it`
     return { path: ['slots', 'port_range_end'], message, unknown: false }
   }
   return null

@@ -42,7 +42,7 @@ export function checkShape<S extends z.ZodType> (schema: S, input: unknown, opti
   if (result.success) {
     const odd = options.written === true ? halfCharacter(input, []) : null
     if (odd === null) return { value: result.data, problems: [] }
-    return { value: null, problems: [{ path: userPath(odd), message: 'must be text that UTF-8 can hold', unknown: false }] }
+    return { value: null, problems: [{ path: userPath(odd), message: 'must be valid UTF-8 text', unknown: false }] }
   }
   const unknown = unknownKeys(schema, options)
   const problems: Problem[] = []

@@ -12,7 +12,7 @@ export function refuseStart (parts: ConfigParts): void {
   const all = allDiagnostics(parts)
   if (parts.svc.diagnostics.some(diagnostic => diagnostic.path === '' || diagnostic.path === 'meta.schema_version')) throw parseFailed(all)
   const listed = parts.svc.diagnostics.map(({ path, message, line }) => `${path} ${message}${line === undefined ? '' : ` (line ${line})`}`)
-  throw svcError('validation.invalid', `svc.toml is not valid: ${listed.join('; ')}; repair it and start again`, {
+  throw svcError('validation.invalid', `svc.toml is not valid: ${listed.join('; ')}; fix it and start again`, {
     details: { summary: 'svc.toml is not valid; fix it and start again', fields: parts.svc.diagnostics.map(({ path, message }) => ({ path, message })), diagnostics: all }
   })
 }

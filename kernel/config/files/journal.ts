@@ -53,7 +53,7 @@ export async function readJournal (paths: Paths): Promise<Journal | null> {
     if (read.status === 'missing') continue
     if (read.status === 'bad') throw parseFailed([read.diagnostic])
     const journal = journalSchema.safeParse(jsonOf(read.text))
-    if (!journal.success) throw parseFailed([{ file, path: '', message: 'is not the journal of a change; look at the files beside it, then remove it' }])
+    if (!journal.success) throw parseFailed([{ file, path: '', message: 'is not the journal of a change; check the files beside it, then remove it' }])
     const entries = journal.data.files.map(entry => ({ ...entry, target: absolute(rootOf(paths, entry.root), entry.target) }))
     return { direction, entries }
   }

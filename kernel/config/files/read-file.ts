@@ -32,7 +32,7 @@ function readProblem (code: string | undefined, error: unknown): string {
     case 'EACCES':
     case 'EPERM': return `cannot be read: permission denied for the user that runs the gateway (${code})`
     case 'ENOTDIR': return 'cannot be read: a folder on its path is a file (ENOTDIR)'
-    case 'ELOOP': return 'cannot be read: its symbolic links go in a circle (ELOOP)'
+    case 'ELOOP': return 'cannot be read: its symbolic links form a loop (ELOOP)'
     case 'ERR_ENCODING_INVALID_ENCODED_DATA': return 'is not valid UTF-8; save it as UTF-8 text'
     default: return `cannot be read: ${code ?? (error instanceof Error ? error.name : 'unknown error')}`
   }

@@ -59,7 +59,7 @@ export async function recoverFiles (context: WriterContext): Promise<boolean> {
   const direction = journal.direction === 'finish' && files.every(canFinish) ? 'finish' : 'undo'
   for (const file of files) {
     if (isForeign(file)) {
-      log.warn({ file: file.file }, `${file.file}: was changed by hand while a change of several files was unfinished; it is kept as it is`)
+      log.warn({ file: file.file }, `${file.file}: was edited while a change of several files was unfinished; your edit is kept`)
     } else {
       await attempt(context, file, direction === 'finish' ? finish(opsOf(context), file) : undo(opsOf(context), file))
     }
@@ -67,7 +67,7 @@ export async function recoverFiles (context: WriterContext): Promise<boolean> {
   await close(context, files, journal.direction)
   log.warn({ files: files.map(({ file }) => file) }, direction === 'finish'
     ? 'finished a change of several files that had been interrupted'
-    : 'took back a change of several files that had failed')
+    : 'rolled back a change of several files that had failed')
   return true
 }
 
@@ -91,7 +91,7 @@ async function takeBack (context: WriterContext, entries: readonly JournalEntry[
     await close(context, entries, 'undo')
   } catch (error) {
     context.log.error({ files: entries.map(({ file }) => file), error: messageOf(error) },
-      'a change of several files failed and could not be taken back yet; the next change or start of the gateway does it')
+      'a change of several files failed and could not be rolled back yet; the next change or start of the gateway retries')
   }
 }
 

@@ -8,7 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only; mount it writable or choose another SVC_HOME',
   EACCES: 'permission denied; the user that runs the gateway must be able to write there, or choose another SVC_HOME',
   EPERM: 'permission denied; the user that runs the gateway must be able to write there, or choose another SVC_HOME',
-  EISDIR: 'a folder is in its place; remove it',
+  EISDIR: 'it is a folder; remove it',
   ENOTDIR: 'a folder on its path is a file; remove that file',
   ENOENT: 'a folder on its path is not there and cannot be made; choose another place',
   EMFILE: 'the process has too many open files'
@@ -33,7 +33,7 @@ export function parseFailed (diagnostics: readonly Diagnostic[]): SvcError {
   const first = diagnostics[0]
   const what = first === undefined ? 'the configuration' : `${first.file} ${problemText(first.path, first.message)}`
   const more = diagnostics.length > 1 ? `, and ${diagnostics.length - 1} more` : ''
-  return svcError('config.parse_error', `${what}${more}; repair the file and try again`, {
+  return svcError('config.parse_error', `${what}${more}; fix the file and try again`, {
     details: { diagnostics, summary: `${diagnostics.length} problems in the configuration; fix them and try again` }
   })
 }

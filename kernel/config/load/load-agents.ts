@@ -6,7 +6,7 @@ import { agentFile, agentFolder, type ConfigParts, type Part } from '../parts/co
 import { checkShape, type Problem } from '../check/shape-check.js'
 import { readToml } from '../toml/toml-file.js'
 
-const MISNAMED = 'has a name that no agent can have: lowercase letters, digits or -, at most 32, starting with a letter or digit'
+const MISNAMED = 'has an invalid agent name: lowercase letters, digits or -, at most 32, starting with a letter or digit'
 
 /**
  * The files of agents. They take permissions away, so what cannot be read denies: a broken file keeps its last good value, else
@@ -37,11 +37,11 @@ async function loadAgent (folder: string, name: string, lastGood: AgentFile | nu
   const file = agentFile(name)
   const read = await readToml(join(folder, `${name}.toml`), file)
   // listed and gone again: a link that leads nowhere still is the agent's file
-  if (read.status === 'missing') return { value: lastGood, diagnostics: [{ file, path: '', message: 'is a link that leads nowhere, or went away just now' }] }
+  if (read.status === 'missing') return { value: lastGood, diagnostics: [{ file, path: '', message: 'is a broken link, or was just removed' }] }
   if (read.status === 'bad') return { value: lastGood, diagnostics: [read.diagnostic] }
   const { value, problems } = checkShape(agentFileSchema, read.data, { audience: 'file' })
   const all: readonly Problem[] = value === null || value.agent.name === name ? problems
-    : [{ path: ['agent', 'name'], message: `must be ${name}, as the file is named`, unknown: false }]
+    : [{ path: ['agent', 'name'], message: `must be ${name}, like the name of the file`, unknown: false }]
   return { value: all.length === 0 ? value : lastGood, diagnostics: await located(file, read.text, all) }
 }
 

@@ -25,7 +25,7 @@ export async function loadSlots (paths: Paths, previous: ConfigParts | null, wor
     path: paths.slots,
     shown: 'slots',
     pattern: NAME_PATTERN,
-    misnamed: 'has a name that no slot can have: lowercase letters, digits, - or _, at most 32, starting with a letter or digit',
+    misnamed: 'has an invalid slot name: lowercase letters, digits, - or _, at most 32, starting with a letter or digit',
     load: name => loadSlot(paths, name, previous?.slots.get(name)?.value ?? null, words)
   })
   if (loaded === null) return { slots: previous?.slots ?? new Map(), slotFolder: unlistable('slots') }

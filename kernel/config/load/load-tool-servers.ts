@@ -30,7 +30,7 @@ export async function loadToolServers (
     path: join(paths.etc, shown),
     shown,
     pattern: TOOL_SERVER_ID_PATTERN,
-    misnamed: 'has a name that no tool server can have: lowercase letters, digits, - or _, at most 64, starting with a letter or digit',
+    misnamed: 'has an invalid tool server name: lowercase letters, digits, - or _, at most 64, starting with a letter or digit',
     load: id => loadToolServer(paths, id, previous?.toolServers.get(id)?.value ?? null)
   })
   if (loaded === null) return { toolServers: previous?.toolServers ?? new Map(), toolServerFolder: unlistable(shown) }
@@ -42,12 +42,12 @@ export function checkToolServer (id: string, { id: written, ...table }: Table, a
   const problems: Problem[] = []
   const problem = (path: readonly string[], message: string): void => { problems.push({ path, message, unknown: false }) }
   if (reservedToolServerIds.includes(id)) problem(['id'], `cannot be ${id}: that is a tool server of the gateway itself`)
-  if (written !== undefined && written !== id) problem(['id'], `must be ${id}, as the file is named`)
+  if (written !== undefined && written !== id) problem(['id'], `must be ${id}, like the name of the file`)
   const checked = checkShape(toolServerSchema, table, { audience, written: audience === 'client', alsoKnown: ['id'] })
   problems.push(...checked.problems)
   const { env = {}, secrets = {} } = checked.value ?? {}
   for (const [key, names] of [['env', env], ['secrets', secrets]] as const) {
-    for (const name of Object.keys(names).filter(isReservedVariable)) problem([key, name], 'cannot be set: it would change what runs')
+    for (const name of Object.keys(names).filter(isReservedVariable)) problem([key, name], 'cannot be set: it changes which program runs')
   }
   // keys of the gateway itself are given to no other program
   for (const [name, key] of Object.entries(secrets)) if (/^SVC_/.test(key)) problem(['secrets', name], 'cannot be a key of the gateway itself')

@@ -52,7 +52,7 @@ export function rowsOf ({ key }: ConfigRowsDefinition, value: unknown): Readonly
 /** Throws a `TypeError` where no plugin that is up owns it. */
 export function ownedDefinition (owned: readonly ConfigFileDefinition[], file: string): ConfigFileDefinition {
   const definition = owned.find(own => own.file === file)
-  if (definition === undefined) throw new TypeError(`no plugin that is up owns the configuration file '${file}'`)
+  if (definition === undefined) throw new TypeError(`no active plugin owns the configuration file '${file}'`)
   return definition
 }
 

@@ -22,7 +22,7 @@ export function parseSecretsEnv (text: string): SecretsEnv {
     const [, key, rest] = LINE.exec(line) ?? []
     const value = rest === undefined ? null : unquote(rest)
     if (key !== undefined && isReservedVariable(key)) {
-      problems.push({ path: [key], line: i + 1, unknown: false, message: `steers programs and is no secret; remove it (line ${i + 1})` })
+      problems.push({ path: [key], line: i + 1, unknown: false, message: `is an environment variable that controls programs, not a secret; remove it (line ${i + 1})` })
     } else if (key !== undefined && value !== null) values.set(key, value)
     else problems.push({ path: key === undefined ? [] : [key], line: i + 1, unknown: false, message: `is not KEY="value" (line ${i + 1})` })
   })

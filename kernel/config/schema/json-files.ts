@@ -11,7 +11,7 @@ export function parseJson (text: string, file: string): Parsed {
     const message = error instanceof Error ? error.message : ''
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? NaN)
     if (/^Unexpected end/.test(message) || position >= text.trimEnd().length) {
-      return { status: 'bad', diagnostic: { file, path: '', message: 'is not valid JSON: the text ends too early, perhaps it was cut off' } }
+      return { status: 'bad', diagnostic: { file, path: '', message: 'is not valid JSON: the text ends too early; it may be truncated' } }
     }
     const line = Number.isNaN(position) ? {} : { line: text.slice(0, position).split('\n').length }
     return { status: 'bad', diagnostic: { file, path: '', message: 'is not valid JSON', ...line } }

@@ -33,7 +33,7 @@ export function readRows<S extends z.ZodType> (
   raw.forEach((item: unknown, i) => {
     const id = idOf(item)
     if (id !== undefined && seen.has(id)) {
-      problems.push({ path: [key, String(i)], message: `is a second ${key} "${id}"; names must be unique, this one is left out`, unknown: false })
+      problems.push({ path: [key, String(i)], message: `is a second ${key} "${id}"; names must be unique, so this one is ignored`, unknown: false })
       return
     }
     const checked = checkShape(schema, item, { audience: 'file', userPath: path => [key, String(i), ...path] })

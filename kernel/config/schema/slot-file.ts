@@ -134,7 +134,7 @@ function derive (value: Table): void {
 }
 
 function contradiction (entry: SlotEntry, rival: SlotEntry): Problem {
-  return { path: entry.user, message: `says something other than ${dotted(rival.user)}; keep one of the two`, unknown: false }
+  return { path: entry.user, message: `contradicts ${dotted(rival.user)}; keep one of the two`, unknown: false }
 }
 
 function nameProblems (name: string, entries: readonly SlotEntry[]): readonly Problem[] {

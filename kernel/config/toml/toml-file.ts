@@ -41,10 +41,10 @@ export function tomlDiagnostic (error: unknown, text: string, file: string): Dia
 function hint (reason: string, line: number, lines: readonly string[]): string {
   const restIsEmpty = lines.slice(line).every(rest => rest.trim() === '')
   if (restIsEmpty && /unfinished|incomplete|end of|invalid value/.test(reason)) {
-    return '; the file ends there, perhaps it was cut off. Text needs quotes, lists and tables their closing bracket'
+    return '; the file ends there; it may be truncated. Text needs quotes; lists and tables need their closing bracket'
   }
   if (reason === 'invalid value') return '; text needs quotes'
-  return reason.includes('redefine') ? '; a key or table may stand only once' : ''
+  return reason.includes('redefine') ? '; a key or table may occur only once' : ''
 }
 
 /** smol-toml gives objects without a prototype; deep comparison wants them all alike. */

@@ -18,7 +18,7 @@ export function patchToml (text: string, next: Table, onRewrite: (reason: string
     const result = attempt(() => way(text, base, next))
     if (result !== null && attempt(() => isDeepStrictEqual(parseToml(result), next)) === true) return result
   }
-  onRewrite('its form is one that cannot be changed in place')
+  onRewrite('it is written in a form that cannot be edited in place')
   return stringifyToml(next)
 }
 

@@ -63,7 +63,7 @@ export class DraftFiles {
     const { patchToml } = await import('../toml/toml-patch.js')
     const text = found?.text ?? ''
     const next = patchToml(text, edit(found?.data ?? {}), reason => {
-      this.#log.warn({ file, reason }, 'the file was written anew; its comments are lost')
+      this.#log.warn({ file, reason }, 'the file was rewritten; its comments are lost')
     })
     if (next !== text) this.put(file, next)
   }

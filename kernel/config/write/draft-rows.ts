@@ -69,7 +69,7 @@ export class DraftRows<S extends z.ZodType> implements ConfigRows<z.output<S>> {
     const { file, key } = this.#list
     const { patchRow } = await import('../toml/toml-rows.js')
     const next = patchRow(text, key, change, reason => {
-      this.#log.warn({ file, reason }, 'the file was written anew; its comments are lost')
+      this.#log.warn({ file, reason }, 'the file was rewritten; its comments are lost')
     })
     if (next !== text) this.#files.put(file, next)
   }
@@ -84,11 +84,11 @@ export class DraftRows<S extends z.ZodType> implements ConfigRows<z.output<S>> {
   /** Of two rows with one id the first is in force, so it is the one that is meant. */
   #indexOf (rows: readonly unknown[], id: string): number {
     const index = rows.findIndex(row => this.#list.idOf(row) === id)
-    if (index === -1) throw svcError('upstream.not_found', `no upstream is named '${id}'; GET /api/upstreams lists them`, { details: { upstream: id } })
+    if (index === -1) throw svcError('upstream.not_found', `no such upstream: '${id}'; GET /api/upstreams lists them`, { details: { upstream: id } })
     return index
   }
 }
 
 function exists (id: string): SvcError {
-  return svcError('upstream.already_exists', `an upstream named '${id}' exists already; change it, or choose another name`, { details: { upstream: id } })
+  return svcError('upstream.already_exists', `upstream '${id}' already exists; change it, or choose another name`, { details: { upstream: id } })
 }

@@ -26,7 +26,7 @@ export class DraftToolServers implements Pick<ConfigDraft['toolServers'], 'creat
     const { stringifyToml } = await import('../toml/toml-patch.js')
     // the file and not the snapshot: one that is broken is there too
     if (!await this.#files.create(toolServerFile(id), stringifyToml(table), MODE)) {
-      throw svcError('mcp.already_installed', `a tool server '${id}' is installed already; uninstall it, or install this one under another id`, { details: { id } })
+      throw svcError('mcp.already_installed', `tool server '${id}' is already installed; uninstall it, or install this one under another id`, { details: { id } })
     }
     return server
   }
@@ -39,7 +39,7 @@ export class DraftToolServers implements Pick<ConfigDraft['toolServers'], 'creat
     const server = checked(id, table)
     const { patchToml } = await import('../toml/toml-patch.js')
     const text = patchToml(file.text, table, reason => {
-      this.#log.warn({ file: toolServerFile(id), reason }, 'the file was written anew; its comments are lost')
+      this.#log.warn({ file: toolServerFile(id), reason }, 'the file was rewritten; its comments are lost')
     })
     this.#files.put(toolServerFile(id), text, MODE)
     return server
@@ -64,5 +64,5 @@ function checked (id: string, table: Table): NamedToolServer {
 }
 
 function toolServerNotFound (id: string): SvcError {
-  return svcError('mcp.not_found', `no tool server is installed as '${id}'; see GET /api/mcp/servers`, { details: { id } })
+  return svcError('mcp.not_found', `no such tool server: '${id}'; see GET /api/mcp/servers`, { details: { id } })
 }

@@ -15,7 +15,7 @@ export async function writeSecret (context: WriterContext, name: string, value: 
   if (!ENV_NAME_PATTERN.test(name)) throw invalidSecret('name', 'must match [A-Za-z_][A-Za-z0-9_]*')
   if (value !== null && isReservedVariable(name)) {
     throw svcError('secret.name_invalid',
-      `${name} steers programs and is no secret: units read this file as their environment; choose another name`, { param: 'name' })
+      `${name} controls programs and is not a secret: units read this file as their environment; choose another name`, { param: 'name' })
   }
   // systemd reads the same file, and it ends a value at the line's end
   if (value !== null && /[\0-\x1f\x7f]|\p{Cs}/u.test(value)) throw invalidSecret('value', 'must be one line without control characters')

@@ -18,7 +18,7 @@ export function requireSlotName (name: string): void {
 }
 
 export function slotNotFound (name: string): SvcError {
-  return svcError('slot.not_found', `no slot is named ${name}; see GET /api/slots`, { details: { slot: name } })
+  return svcError('slot.not_found', `no such slot: ${name}; see GET /api/slots`, { details: { slot: name } })
 }
 
 /** The file as the user wrote it, or null. Throws `config.parse_error`. */
@@ -40,7 +40,7 @@ export function previewSlot (
 }
 
 export function slotExists (name: string): SvcError {
-  return svcError('slot.already_exists', `slot ${name} exists already; change it, or choose another name`, { details: { slot: name } })
+  return svcError('slot.already_exists', `slot ${name} already exists; change it, or choose another name`, { details: { slot: name } })
 }
 
 /** A slot file with a patch in it, as text. Throws `validation.invalid` or `validation.unknown_keys`. Pure but for the log. */
@@ -54,7 +54,7 @@ export async function patchedSlot (
   if (checked.value === null || problems.length > 0) throw invalid(`slot ${name}`, problems)
   const { patchToml } = await import('../toml/toml-patch.js')
   const text = patchToml(file.text, patched.raw, reason => {
-    log.warn({ file: slotFile(name), reason }, 'the file was written anew; its comments are lost')
+    log.warn({ file: slotFile(name), reason }, 'the file was rewritten; its comments are lost')
   })
   return { slot: checked.value, text }
 }

@@ -40,7 +40,7 @@ export async function patchedSvc (
   const { patchToml } = await import('../toml/toml-patch.js')
   const text = read.status === 'ok' ? read.text : ''
   const written = patchToml(text, next, reason => {
-    log.warn({ file, reason }, 'the file was written anew; its comments are lost')
+    log.warn({ file, reason }, 'the file was rewritten; its comments are lost')
   })
   return { value: checked.value, text: written }
 }
@@ -73,7 +73,7 @@ export function mergeTables (base: Table, patch: Table): Table {
 function versionProblems (next: Table, version: number): readonly Problem[] {
   const asked = isTable(next.meta) ? next.meta.schema_version ?? version : version
   if (asked === version || typeof asked !== 'number') return []
-  return [{ path: ['meta', 'schema_version'], message: 'is kept by the gateway and cannot be set', unknown: false }]
+  return [{ path: ['meta', 'schema_version'], message: 'is managed by the gateway and cannot be set', unknown: false }]
 }
 
 /** Deleting leaves nothing behind for the schema to refuse, so names are checked here. */

@@ -152,9 +152,9 @@ export function defineAgent (descriptor: AgentDescriptor): AgentDescriptor {
       'an entry of its requests is not header names in lower case with patterns'],
     [Number.isInteger(minContext) && minContext > 0, 'its minContext is not a number of tokens'],
     [packages.every(each => PACKAGE.test(each.package) && VERSION.test(each.version)), 'a package of it has no valid name and exact version'],
-    [install.container === undefined || server !== undefined, 'it comes as a container and has no server to run in it'],
+    [install.container === undefined || server !== undefined, 'it is a container without a server'],
     [server === undefined || (Number.isInteger(server.port) && server.port > 0 && server.port < 65_536 && server.probe.startsWith('/')),
-      'its server has no TCP port, or its probe is no path'],
+      'its server has no TCP port, or its probe is not a path'],
     [SKILLS.test(skills), 'the folder of its skills is not a path below its data']
   ]
   const wrong = rules.find(([holds]) => !holds)

@@ -127,11 +127,11 @@ export function defineService (descriptor: ServiceDescriptor): ServiceDescriptor
   const { id, port, probe, unit, verbs, settings = [] } = descriptor
   const rules: ReadonlyArray<readonly [holds: boolean, otherwise: string]> = [
     [ID.test(id), 'its id is not kebab-case'],
-    [Number.isInteger(port) && port > 0 && port < 65_536, 'its port is no TCP port'],
-    [probe.startsWith('/'), 'its probe is no path'],
+    [Number.isInteger(port) && port > 0 && port < 65_536, 'its port is not a TCP port'],
+    [probe.startsWith('/'), 'its probe is not a path'],
     [/^[A-Za-z0-9@_.:-]+\.service$/.test(unit), 'its unit is not the name of a .service'],
     [verbs.every(verb => serviceVerbs.includes(verb)), `its verbs are not among ${serviceVerbs.join(', ')}`],
-    [descriptor.slotOffer === undefined || descriptor.slot !== undefined, 'it offers a slot and has no type of slot'],
+    [descriptor.slotOffer === undefined || descriptor.slot !== undefined, 'it offers a slot without a slot type'],
     [settings.every(({ key }) => /^[a-z_]+\.[a-z_]+$/.test(key)), 'the key of a setting is not table.key']
   ]
   const wrong = rules.find(([holds]) => !holds)

@@ -39,11 +39,11 @@ export function formParts (body: Buffer, contentType: string | undefined): reado
   let at = body.subarray(0, first.length).equals(first) ? boundaryLine(body, first.length) : nextBoundary(body, 0, needle).line
   for (;;) {
     if (at === 'last') return parts
-    if (at === 'open' || at === 'other') throw invalid(parts.length === 0 ? 'it has no part' : 'it is cut off')
+    if (at === 'open' || at === 'other') throw invalid(parts.length === 0 ? 'it has no part' : 'it is truncated')
     if (parts.length === MOST_PARTS) throw invalid(`it has more than ${MOST_PARTS} parts`)
     const head = headersEnd(body, at)
     const next = nextBoundary(body, at, needle)
-    if (head === -1 || next.line === 'open' || head > next.found + 1) throw invalid('a part is cut off')
+    if (head === -1 || next.line === 'open' || head > next.found + 1) throw invalid('a part is truncated')
     if (head - at > LONGEST_HEADERS) throw invalid(`the headers of a part are longer than ${LONGEST_HEADERS} bytes`)
     const headers = body.toString('utf8', at, head)
     const end = body[next.found - 1] === CR ? next.found - 1 : next.found

@@ -254,14 +254,14 @@ export function defineRuntime (runtime: RuntimeDefinition): RuntimeDefinition {
 /** Authors of plain JavaScript have no compiler that tells them. */
 function runtimeProblem ({ name, form, open, slotOptions, settingsOf, wanted }: RuntimeDefinition): string | null {
   if (!PLUGIN_NAME_PATTERN.test(name)) return 'name must be kebab-case'
-  if ((builtinRuntimes as readonly string[]).includes(name)) return 'the gateway has one of that name'
+  if ((builtinRuntimes as readonly string[]).includes(name)) return 'the gateway has a runtime of that name'
   if (!engineForms.includes(form)) return `form must be one of ${engineForms.join(', ')}`
   for (const [key, given] of Object.entries({ open, settingsOf, wanted })) {
     if (typeof given !== 'function' && (given !== undefined || key === 'open')) return `${key} must be a function`
   }
   if (slotOptions === undefined) return null
   if (typeof (slotOptions as Partial<z.ZodType> | null)?.safeParse !== 'function') return 'slotOptions must be a schema of zod'
-  return slotOptions.safeParse({}).success ? null : 'slotOptions must take an empty table: most slots have none'
+  return slotOptions.safeParse({}).success ? null : 'slotOptions must accept an empty table: most slots have no options'
 }
 
 export function isRuntime (value: unknown): value is RuntimeDefinition {

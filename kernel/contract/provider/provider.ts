@@ -237,7 +237,7 @@ export function isProvider (value: unknown): value is EngineProvider {
 
 function providerProblem (provider: EngineProvider): string | null {
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(provider.name)) return 'name must be kebab-case'
-  if (provider.name === NO_PROVIDER) return `'${NO_PROVIDER}' is for slots that no provider runs`
+  if (provider.name === NO_PROVIDER) return `'${NO_PROVIDER}' is reserved for slots without a provider`
   if (provider.devices.length === 0) return 'devices must name at least one device'
   if (provider.slotTypes.length === 0) return 'slotTypes must name at least one slot type'
   if (Object.keys(provider.surfaces).length === 0) return 'surfaces must hold at least one surface'
@@ -250,7 +250,7 @@ function providerProblem (provider: EngineProvider): string | null {
   }
   const unknownPort = [provider.health, ...Object.values(provider.surfaces)].map(({ port }) => port)
     .find(name => name !== undefined && !ports.includes(name))
-  if (unknownPort !== undefined) return `the port '${unknownPort}' is used and is not in ports`
+  if (unknownPort !== undefined) return `the port '${unknownPort}' is used but not in ports`
   for (const [name, surface] of Object.entries(provider.surfaces)) {
     if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
     if (surface.options !== undefined && surface.body !== 'json') return `surfaces.${name} has options, which go into a JSON body`

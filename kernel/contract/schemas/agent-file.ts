@@ -32,7 +32,7 @@ const serverSchema = z.strictObject({
   for (const kind of ['allow', 'gated', 'blocked'] as const) {
     for (const name of tools[kind]) {
       const before = seen.get(name)
-      if (before !== undefined && before !== kind) problem(['tools', kind], `names ${name}, which stands in ${before} as well; a tool stands in one of the three`)
+      if (before !== undefined && before !== kind) problem(['tools', kind], `names ${name}, which is also in ${before}; a tool may be in only one of the three`)
       seen.set(name, kind)
     }
   }

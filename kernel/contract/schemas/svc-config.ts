@@ -126,8 +126,8 @@ export const aliasesSchema = z.record(
   if (names.length > MOST_ALIASES) ctx.addIssue({ code: 'custom', message: `must hold at most ${MOST_ALIASES} names` })
   for (const name of names.slice(0, MOST_ALIASES)) {
     const target = aliases[name]!
-    if (target === name) ctx.addIssue({ code: 'custom', path: [name], message: 'must not lead to itself' })
-    else if (Object.hasOwn(aliases, target)) ctx.addIssue({ code: 'custom', path: [name], message: 'must not lead to another alias; name what that one leads to' })
+    if (target === name) ctx.addIssue({ code: 'custom', path: [name], message: 'must not point to itself' })
+    else if (Object.hasOwn(aliases, target)) ctx.addIssue({ code: 'custom', path: [name], message: 'must not point to another alias; use the target of that one' })
   }
 }).default({}).meta(live('Other names for models: the name that clients use, and the slot, svc/* name, model or <upstream>/<model> it stands for'))
 

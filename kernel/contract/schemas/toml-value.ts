@@ -22,7 +22,7 @@ export const tomlValueSchema = z.unknown().superRefine((value, context) => {
 /** The first thing that cannot be written. Looks no deeper than it allows. Pure. */
 function tomlProblem (value: unknown, path: readonly PropertyKey[]): TomlProblem | null {
   if (path.length > MAX_DEPTH) return { path, message: `must not be nested deeper than ${MAX_DEPTH} levels` }
-  if (value === null) return { path, message: 'must not be null: the file has no word for it; leave it out' }
+  if (value === null) return { path, message: 'must not be null: TOML has no null; leave it out' }
   if (typeof value === 'number') return numberProblem(value, path)
   // a date, as the parser of a file gives it
   if (typeof value !== 'object' || value instanceof Date) return null

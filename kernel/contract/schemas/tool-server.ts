@@ -80,15 +80,15 @@ export const toolServerSchema = z.strictObject({
   const refuse = (path: string, message: string): void => context.addIssue({ code: 'custom', path: [path], message })
   const remote = url ?? (/^https?:/.test(spec) ? spec : undefined)
   if (command === undefined && spec === '' && url === undefined) refuse('spec', 'is required where neither command nor url is given')
-  if (command !== undefined && url !== undefined) refuse('url', 'cannot be set beside command: the gateway either runs the server or reaches it')
+  if (command !== undefined && url !== undefined) refuse('url', 'cannot be combined with command: the gateway either runs the server or connects to it')
   if (remote !== undefined && command === undefined && transport !== 'streamable-http') refuse('transport', 'must be "streamable-http" for a server with a url')
   if (command !== undefined && transport !== 'stdio') refuse('transport', 'must be "stdio" for a command')
   if (/^(npm|npx|uvx|uv):/.test(spec) && url === undefined && transport !== 'stdio') refuse('transport', 'must be "stdio" for a package')
   if (command === undefined && url === undefined && spec !== '' && !/^(npm|npx|uvx|uv|oci|https?):/.test(spec)) {
-    refuse('spec', 'must begin with npm:, npx:, uvx:, uv:, oci:// or http(s)://, or command must say how it is run')
+    refuse('spec', 'must begin with npm:, npx:, uvx:, uv:, oci:// or http(s)://, or set command')
   }
   if (remote !== undefined && command === undefined && !server.allow_insecure_http && remote.startsWith('http:') && !isThisMachine(remote)) {
-    refuse(url === undefined ? 'spec' : 'url', 'must be https, or allow_insecure_http must be true: what is sent can be read on the way')
+    refuse(url === undefined ? 'spec' : 'url', 'must be https, or allow_insecure_http must be true: http traffic can be intercepted')
   }
 })
 export type ToolServer = z.output<typeof toolServerSchema>

@@ -282,5 +282,5 @@ function kept (headers: readonly string[]): string[] {
 }
 
 export function slowReader (limitBytes: number): SvcError {
-  return svcError('dispatch.slow_reader', `the client fell ${Math.round(limitBytes / 1024)} KiB behind a shared stream and was cut off`)
+  return svcError('dispatch.slow_reader', `the client fell ${Math.round(limitBytes / 1024)} KiB behind a shared stream and was disconnected`)
 }

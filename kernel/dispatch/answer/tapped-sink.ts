@@ -45,7 +45,7 @@ export class TappedSink extends PassingSink {
       return tell(this.#tap) ?? null
     } catch (error) {
       this.#tap = null
-      this.#log.error({ err: error }, 'what goes along with an answer has failed; the answer itself goes on')
+      this.#log.error({ err: error }, 'a task beside an answer failed; the answer itself continues')
       return null
     }
   }

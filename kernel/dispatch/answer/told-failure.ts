@@ -10,5 +10,5 @@ export function toldFailure (error: unknown, log: Logger): SvcError {
     return svcError('request.cancelled', 'the client closed its connection')
   }
   log.error({ err: error }, 'a request could not be dispatched')
-  return svcError('system.internal', 'internal error; the log of the gateway has it', { cause: error })
+  return svcError('system.internal', 'internal error; see the log of the gateway', { cause: error })
 }

@@ -146,7 +146,7 @@ export class CallSink implements ReaderSink, ChunkGiver {
   readonly #aborted = (): void => {
     if (this.#state === 'done') return
     this.#chunks.length = 0
-    this.#finish(this.#signal.reason instanceof Error ? this.#signal.reason : new Error('the call was given up'))
+    this.#finish(this.#signal.reason instanceof Error ? this.#signal.reason : new Error('the call was aborted'))
     this.onGone()
   }
 

@@ -215,7 +215,7 @@ function isAboutTexts (status: number): boolean {
 }
 
 function lineFull (slot: string, bytes: number): SvcError {
-  return svcError('slot.queue_full', `slot '${slot}' has ${Math.round(bytes / 1024)} KiB of texts waiting and takes no more for now; ask again later`, {
+  return svcError('slot.queue_full', `slot '${slot}' has ${Math.round(bytes / 1024)} KiB of texts waiting and accepts no more for now; try again later`, {
     details: { slot, retry_after_s: QUEUE_RETRY_S }
   })
 }

@@ -233,8 +233,8 @@ export function upstreamError (error: Error & { code?: string }, hasHead: boolea
   const code = error.code ?? error.name
   const facts = { details: { ...details, cause: code }, cause: error }
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-    return svcError('dispatch.upstream_timeout', `${label} stayed silent longer than its configured limit`, facts)
+    return svcError('dispatch.upstream_timeout', `${label} sent nothing for longer than its configured limit`, facts)
   }
-  if (hasHead) return svcError('dispatch.upstream_failed', `${label} broke off in the middle of its answer`, facts)
-  return svcError('dispatch.upstream_unavailable', `${label} cannot be reached or dropped the request before it answered`, facts)
+  if (hasHead) return svcError('dispatch.upstream_failed', `${label} failed in the middle of its answer`, facts)
+  return svcError('dispatch.upstream_unavailable', `${label} cannot be reached or closed the connection before it answered`, facts)
 }

@@ -122,5 +122,5 @@ export class SlotTrips {
 /** A request that was on its way to an engine when that was told to stop does not bring it back. */
 function assertNotStopped ({ name, state }: SlotStatus): void {
   if (state !== 'unloading' && state !== 'offline') return
-  throw svcError('slot.stopped', `slot '${name}' was unloaded while the request was on its way to it`, { details: { slot: name, retry_after_s: 1 } })
+  throw svcError('slot.stopped', `slot '${name}' was unloaded before the request reached it`, { details: { slot: name, retry_after_s: 1 } })
 }

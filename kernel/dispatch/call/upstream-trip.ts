@@ -152,7 +152,7 @@ export class UpstreamTrip implements AttemptOwner {
     const from = { request_id: id, ...placeOf(this.#place), status: outcome.status }
     if (decision.kind === 'again' && (upstream === undefined || breakers.wouldAdmit(upstream))) {
       return () => {
-        log.info({ ...from, try: this.#tries, wait_ms: Math.round(decision.waitMs) }, 'no answer yet: it is tried again')
+        log.info({ ...from, try: this.#tries, wait_ms: Math.round(decision.waitMs) }, 'no answer yet: trying again')
         const timer = clock.setTimer(decision.waitMs, () => this.#try())
         this.#pause(timer, `${nameOf(this.#place)} gave no answer (${outcome.status}); try ${this.#tries + 1} follows`)
       }
@@ -160,7 +160,7 @@ export class UpstreamTrip implements AttemptOwner {
     const next = this.#nextPlace()
     if (next === null) return null
     return () => {
-      log.warn({ ...from, next: nameOf(next) }, 'no answer: the next place of the fallback chain is asked')
+      log.warn({ ...from, next: nameOf(next) }, 'no answer: trying the next place of the fallback chain')
       this.#end(new Error('another place is asked'))
       this.#place = next
       this.#tries = 0

@@ -19,8 +19,8 @@ export function gatewaysOf (header: string | readonly string[] | undefined): rea
 export function viaFor (header: string | readonly string[] | undefined, token: string): string {
   if (header === undefined) return token
   const passed = gatewaysOf(header)
-  if (passed.includes(token)) throw loop('came back to this gateway: its upstreams, or theirs, lead here again')
-  if (passed.length >= MOST_GATEWAYS) throw loop(`came through ${passed.length} gateways already, and ${MOST_GATEWAYS} is the most`)
+  if (passed.includes(token)) throw loop('looped back to this gateway: its upstreams, or theirs, point here')
+  if (passed.length >= MOST_GATEWAYS) throw loop(`has already passed ${passed.length} gateways, and at most ${MOST_GATEWAYS} are allowed`)
   return [...passed, token].join(', ')
 }
 

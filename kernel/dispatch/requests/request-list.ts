@@ -89,8 +89,8 @@ function progress ({ model, sent, sink, slot, upstream, note }: ActiveRequest, s
   if (sink.flowing) return { phase: 'streaming', reason: null }
   if (note !== null) return { phase: 'queued', reason: note }
   if (sent) return { phase: 'waiting', reason: null }
-  if (model === '') return { phase: 'queued', reason: 'the form\'s `model` has not come yet' }
-  if (slot === null && upstream === null) return { phase: 'queued', reason: 'upstreams are being asked which models they have' }
+  if (model === '') return { phase: 'queued', reason: 'the `model` field of the form has not arrived yet' }
+  if (slot === null && upstream === null) return { phase: 'queued', reason: 'the model lists of upstreams are being fetched' }
   if (status === null) return { phase: 'queued', reason: null }
   const { name, state, message, inFlight, waiting, workers } = status
   if (isLoading(state)) return { phase: 'loading', reason: `slot '${name}' is ${state}${message === '' ? '' : `: ${message}`}` }

@@ -22,7 +22,7 @@ export function aliasFindings ({ config, models, catalogue }: UpstreamFacts): re
     return [{
       ...finding,
       code: 'model.not_found',
-      message: `leads to '${target}', which is not a known slot, model or upstream${meant === null ? '' : `; did you mean ${meant}?`}`
+      message: `points to '${target}', which is not a known slot, model or upstream${meant === null ? '' : `; did you mean ${meant}?`}`
     }]
   })
 }

@@ -33,7 +33,7 @@ export function engineTarget (target: string, resolve: (name: string) => Route |
   }
   const first = decoded(segments[0]!).slice(0, 200)
   if (remote !== null) {
-    return svcError('dispatch.no_route', `'${remote.slice(0, 200)}' is a model of a remote upstream, and /upstream/ reaches the engines of slots only; ask for it on /v1`,
+    return svcError('dispatch.no_route', `'${remote.slice(0, 200)}' is a model of a remote upstream, and /upstream/ reaches only engines of slots; request it on /v1`,
       { param: 'model', details: { model: remote.slice(0, 200) } })
   }
   return svcError('model.not_found', `'${first}' is neither a slot nor a model of one; the address is /upstream/<slot or model>/<path of the engine>`,

@@ -12,7 +12,7 @@ export class Interceptors {
 
   add (surface: SurfaceName, flag: string, take: Interceptor, isFirst: boolean): () => void {
     const known = this.#bySurface.get(surface) ?? []
-    if (known.some(entry => entry.flag === flag)) throw svcError('plugin.conflict', `'${flag}' on ${surface} requests is taken over already`)
+    if (known.some(entry => entry.flag === flag)) throw svcError('plugin.conflict', `'${flag}' on ${surface} requests is already taken`)
     const entry = { flag, take }
     this.#bySurface.set(surface, isFirst ? [entry, ...known] : [...known, entry])
     return () => {

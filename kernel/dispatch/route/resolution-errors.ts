@@ -6,9 +6,9 @@ import type { Resolution, Route } from './resolve.js'
 
 export function bodyError (problem: BodyProblem): SvcError {
   if (problem === 'too_complex') {
-    return svcError('request.invalid_json', 'the body is nested too deep (1,000 levels), or has more keys or lists than any request needs')
+    return svcError('request.invalid_json', 'the body is nested too deeply (over 1,000 levels), or has too many keys or lists')
   }
-  if (problem === 'empty') return svcError('request.invalid_json', 'the body is empty; it has to be a JSON object')
+  if (problem === 'empty') return svcError('request.invalid_json', 'the body is empty; it must be a JSON object')
   return problem === 'invalid_json'
     ? svcError('request.invalid_json', 'the body is not valid JSON')
     : svcError('request.not_an_object', 'the body is JSON but not an object')
@@ -25,13 +25,13 @@ export function missingModel (path: string): SvcError {
  */
 export function notListed (id: string, route: Route | null, isSlotListed: boolean): SvcError {
   if (route === null) {
-    return svcError('model.not_found', `no model has the id '${shownName(id)}'; GET /v1/models lists what there is`, { param: 'model', details: { model: shownName(id) } })
+    return svcError('model.not_found', `no model has the id '${shownName(id)}'; GET /v1/models lists the models`, { param: 'model', details: { model: shownName(id) } })
   }
   const where = route.kind === 'slot'
-    ? `a request for it goes to slot '${route.slot}', ${isSlotListed ? underItsOwnName(route.slot) : loadedForIt}`
-    : `a request for it goes to upstream '${route.upstream}', whose filters keep it off the list`
+    ? `requests for it go to slot '${route.slot}', ${isSlotListed ? underItsOwnName(route.slot) : loadedForIt}`
+    : `requests for it go to upstream '${route.upstream}', whose filters keep it off the list`
   const at = route.kind === 'slot' ? { slot: route.slot } : { upstream: route.upstream }
-  return svcError('model.not_loaded', `model '${shownName(id)}' is not listed, but it can be asked for: ${where}`, { param: 'model', details: { model: shownName(id), ...at } })
+  return svcError('model.not_loaded', `model '${shownName(id)}' is not listed, but can be requested: ${where}`, { param: 'model', details: { model: shownName(id), ...at } })
 }
 
 const loadedForIt = 'which is loaded for it; `[dispatcher] list_unloaded = true` lists slots that are not loaded too'
@@ -52,7 +52,7 @@ export function resolutionError (
   const details = { model: shown, surface }
   switch (resolution.kind) {
     case 'not-found':
-      return svcError('model.not_found', `${model} is not a slot, a registered model or a model of an upstream; GET /v1/models lists what there is`,
+      return svcError('model.not_found', `${model} is not a slot, a registered model or a model of an upstream; GET /v1/models lists the models`,
         { param: 'model', details })
     case 'not-loaded':
       return svcError('model.not_loaded', `${model} cannot be used: ${resolution.reason}`,

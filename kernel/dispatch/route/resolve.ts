@@ -116,7 +116,7 @@ export function resolveModel (snapshot: RouteSnapshot, name: string, surface: Su
     return {
       kind: 'not-loaded',
       slot: otherwise.name,
-      reason: `slot '${otherwise.name}' is configured with it and runs '${otherwise.modelId}' now; \`svc slot swap ${otherwise.name} --model ${model}\` loads it`
+      reason: `slot '${otherwise.name}' is configured with it but runs '${otherwise.modelId}' now; \`svc slot swap ${otherwise.name} --model ${model}\` loads it`
     }
   }
   const remote = snapshot.upstreamModels.get(model)
@@ -215,7 +215,7 @@ function toSlot (slot: SlotRoute, surface: SurfaceName, via: Via): Resolution {
   }
   if (slot.missingProvider !== undefined) return { kind: 'provider-gone', slot: slot.name, provider: slot.missingProvider }
   if (slot.type !== surfaceTypes[surface] || !slot.surfaces.has(surface)) {
-    return { kind: 'no-route', slot: slot.name, reason: `slot '${slot.name}' is of type ${slot.type} and serves no ${surface} requests` }
+    return { kind: 'no-route', slot: slot.name, reason: `slot '${slot.name}' is of type ${slot.type} and does not serve ${surface} requests` }
   }
   if (slot.modelId === null && slot.needsModel) {
     return { kind: 'not-loaded', slot: slot.name, reason: `slot '${slot.name}' has no model; pick one with \`svc slot edit ${slot.name} --model <id>\`` }

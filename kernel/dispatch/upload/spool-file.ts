@@ -45,7 +45,7 @@ export class SpoolFile {
   async read (longest: number): Promise<Buffer> {
     const buffer = Buffer.allocUnsafeSlow(Math.min(longest, this.unread))
     const { bytesRead } = await this.#handle.read(buffer, 0, buffer.length, this.#read)
-    if (bytesRead === 0) throw new Error('the file ended before what was written to it')
+    if (bytesRead === 0) throw new Error('the file is shorter than what was written to it')
     this.#read += bytesRead
     return buffer.subarray(0, bytesRead)
   }

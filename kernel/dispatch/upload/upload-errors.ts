@@ -8,7 +8,7 @@ export function notAForm (contentType: string | undefined): SvcError {
 }
 
 export function packedForm (coding: string): SvcError {
-  return svcError('request.unsupported_encoding', `uploads are taken as they are, not with the content encoding '${coding.slice(0, 200)}'; files of sound and pictures are compressed already`)
+  return svcError('request.unsupported_encoding', `uploads cannot have the content encoding '${coding.slice(0, 200)}'; send them without it, as audio and image files are already compressed`)
 }
 
 export function invalidForm (problem: string): SvcError {
@@ -21,10 +21,10 @@ export function tooLarge (limitBytes: number): SvcError {
 }
 
 export function uploadStalled (limitMs: number): SvcError {
-  return svcError('request.upload_stalled', `nothing of the upload arrived for ${limitMs / 1000} s; send it again`)
+  return svcError('request.upload_stalled', `no data of the upload arrived for ${limitMs / 1000} s; send it again`)
 }
 
 export function spoolFailed (error: Error): SvcError {
-  return svcError('gateway.spool_failed', `the upload has to wait and cannot be kept on disk (${(error as NodeJS.ErrnoException).code ?? 'see the log'}); make room in the state folder`,
+  return svcError('gateway.spool_failed', `the upload must wait but cannot be stored on disk (${(error as NodeJS.ErrnoException).code ?? 'see the log'}); free some space in the state folder`,
     { cause: error, details: { retry_after_s: 30 } })
 }

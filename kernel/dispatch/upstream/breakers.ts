@@ -69,7 +69,7 @@ export class Breakers {
 function circuitOpen (name: string, { failures, retry_in_ms: waitMs }: CircuitView): SvcError {
   const wait = Math.max(1, Math.ceil(waitMs / 1000))
   return svcError('dispatch.circuit_open',
-    `upstream '${name}' failed ${failures} times in a row and is left alone for ${wait} s; \`svc upstream test ${name}\` asks it at once`,
+    `upstream '${name}' failed ${failures} times in a row and is not used for ${wait} s; \`svc upstream test ${name}\` tests it now`,
     { details: { upstream: name, failures, retry_after_s: wait } })
 }
 

@@ -31,7 +31,7 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
     const upstream = upstreamOfProvider(provider, config.templates)
     if (upstream === null) return unknownTemplate(provider, config.templates, tell)
     if (config.upstreams.some(({ name, kind }) => kind === 'remote' && name === upstream.name)) {
-      tell('name', 'warning', 'upstream.already_exists', `upstream '${upstream.name}' stands in upstreams.toml too, and that row counts; give one of them another name`)
+      tell('name', 'warning', 'upstream.already_exists', `upstream '${upstream.name}' is also in upstreams.toml, which takes precedence; rename one of them`)
     }
     checkFallbacks(upstream.name, provider.fallback, facts, tell)
     checkKey(upstream, uses, config.templates, tell)
@@ -54,7 +54,7 @@ function checkKey (row: Upstream, all: readonly Upstream[], templates: readonly 
   const owner = other !== undefined ? `upstream '${other.name}' (${originOf(other.url)})`
     : template !== undefined ? `${template.title} (${originOf(template.url)})` : null
   if (owner !== null) {
-    tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} goes to ${where}, and is the key of ${owner} as well; give each its own variable`)
+    tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} goes to ${where}, and is also the key of ${owner}; give each its own variable`)
   } else if (OWN_SECRETS.test(variable)) {
     tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} is a secret of the gateway itself and goes to ${where}; give the upstream its own variable`)
   }
@@ -72,13 +72,13 @@ function unknownTemplate ({ catalog_id: id }: ExternalProvider, templates: reado
   const known = templates.map(template => template.id)
   const meant = suggest(id, known)
   tell('catalog_id', 'error', 'upstream.invalid',
-    `no template is named '${id}'; ${meant === null ? `there are: ${known.join(', ')}.` : `did you mean ${meant}?`} A row with \`base_url\` needs none`)
+    `no such template: '${id}'; ${meant === null ? `there are: ${known.join(', ')}.` : `did you mean ${meant}?`} A row with \`base_url\` needs no template`)
 }
 
 function checkSlot ({ kind, name, slot_name: slot }: Upstream, { config }: UpstreamFacts, tell: Tell): void {
   if (kind === 'slot') {
     if (slot === null || config.slots.has(slot)) return
-    tell('slot_name', 'warning', 'slot.not_found', `no slot is named '${slot}'; correct it, or remove the row`)
+    tell('slot_name', 'warning', 'slot.not_found', `no such slot: '${slot}'; correct it, or remove the row`)
   } else if (config.slots.has(name)) {
     tell('name', 'warning', 'upstream.invalid', `is the name of slot '${name}', which hides it; choose another`)
   }
@@ -96,7 +96,7 @@ function checkFallbacks (
   for (const entry of entries) {
     const upstream = upstreams.get(entry) ?? upstreams.get(entry.slice(0, Math.max(0, entry.indexOf('/'))))
     if (entry === own) {
-      tell('fallback', 'error', 'upstream.invalid', `names '${own}' itself; further tries there are \`retries\``)
+      tell('fallback', 'error', 'upstream.invalid', `names '${own}' itself; use \`retries\` to try it again`)
     } else if (known(entry)) {
       continue
     } else if (upstream === undefined) {

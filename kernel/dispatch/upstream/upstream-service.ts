@@ -37,7 +37,7 @@ export class GatewayUpstreamService implements UpstreamService {
     const { pool, breakers, clock } = this.#deps
     const upstream = pool.get(name)
     if (upstream === undefined) {
-      throw svcError('upstream.not_found', `no upstream is named '${name}'; GET /api/upstreams lists them`, { details: { upstream: name } })
+      throw svcError('upstream.not_found', `no such upstream: '${name}'; GET /api/upstreams lists them`, { details: { upstream: name } })
     }
     const from = clock.monotonic()
     const { rows, status, error } = await pool.ask(upstream, signal)

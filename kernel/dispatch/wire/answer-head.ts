@@ -26,7 +26,7 @@ const STATUS_AT = 9
  * @param text without the blank line
  */
 export function readHead (text: string): WireHead | string {
-  if (!GRAMMAR.test(text)) return 'the head of the answer is malformed'
+  if (!GRAMMAR.test(text)) return 'the headers of the answer are malformed'
   const status = Number(text.slice(STATUS_AT, STATUS_AT + 3))
   const headers: string[] = []
   let length = -1
@@ -53,18 +53,18 @@ export function readHead (text: string): WireHead | string {
         break
       case 14:
         if (!isNamed(name, 'content-length')) break
-        if (length !== -1 || !/^\d{1,15}$/.test(value)) return 'the answer says its length twice or unreadably'
+        if (length !== -1 || !/^\d{1,15}$/.test(value)) return 'the answer has a duplicate or invalid content length'
         length = Number(value)
         break
       case 17:
         if (!isNamed(name, 'transfer-encoding')) break
-        if (chunked !== null) return 'the answer says its transfer coding twice'
+        if (chunked !== null) return 'the answer has two transfer codings'
         chunked = /^(?:.*,)?[ \t]*chunked$/i.test(value)
         break
       default:
     }
   }
-  if (chunked !== null && length !== -1) return 'the answer says a length and a transfer coding'
+  if (chunked !== null && length !== -1) return 'the answer has both a content length and a transfer coding'
   const framing = framingOf(status, chunked, length)
   const keepMs = framing === 'close' || isClosing || !isKept ? 0 : hintMs
   return { status, headers, framing, length: Math.max(0, length), keepMs }

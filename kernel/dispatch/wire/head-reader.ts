@@ -29,7 +29,7 @@ export class HeadReader {
       }
       const head = this.#headOf(bytes.toString('latin1', start, end))
       start = end + HEAD_END.length
-      if (head.status === 101) throw new errors.HTTPParserError('the other side changed the protocol')
+      if (head.status === 101) throw new errors.HTTPParserError('the server switched protocols')
       // what an answer is announced with is not passed on
       if (head.status < 200) continue
       this.#partial = EMPTY
@@ -40,7 +40,7 @@ export class HeadReader {
 
   #keep (rest: Buffer): void {
     if (rest.length > LONGEST_HEAD) throw new errors.HeadersOverflowError()
-    if (LONE_FEED.test(rest.toString('latin1'))) throw new errors.HTTPParserError('a line of the head has no carriage return')
+    if (LONE_FEED.test(rest.toString('latin1'))) throw new errors.HTTPParserError('a header line has no carriage return')
     this.#partial = Buffer.from(rest)
   }
 

@@ -76,7 +76,7 @@ export class PlainConnection implements WriterOwner {
     socket.on('end', this.#ended)
     socket.on('close', this.#closed)
     if (connectTimeoutMs > 0) {
-      this.#timer = setTimeout(() => socket.destroy(new errors.ConnectTimeoutError('no connection within its time')), connectTimeoutMs)
+      this.#timer = setTimeout(() => socket.destroy(new errors.ConnectTimeoutError('the connection timed out')), connectTimeoutMs)
     }
   }
 
@@ -167,7 +167,7 @@ export class PlainConnection implements WriterOwner {
   #read (count: number): boolean {
     let from = 0
     if (this.#reader === null) {
-      this.#malformed('the other side sent what it was not asked for')
+      this.#malformed('the server sent unrequested data')
       return true
     }
     if (this.#answer === null) {

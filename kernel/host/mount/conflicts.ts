@@ -102,7 +102,7 @@ function errorKey (code: string): string {
 
 function errorClaims (of: PluginErrors<never>, domain: string | null): ReturnType<typeof claimsOf> {
   const problem = domain === null || of.domain === domain ? null
-    : `its error codes begin with '${of.domain}.' and must begin with its own name: defineErrors('${domain}', ...)`
+    : `its error codes start with '${of.domain}.' but must start with its own name: defineErrors('${domain}', ...)`
   return Object.keys(of.rows).map(code => ({ of, key: errorKey(code), what: `error code '${code}'`, problem }))
 }
 
@@ -110,7 +110,7 @@ function errorClaims (of: PluginErrors<never>, domain: string | null): ReturnTyp
 function settingsClaims (of: SettingsTable | undefined, domain: string | null): ReturnType<typeof claimsOf> {
   if (of === undefined) return []
   const problem = domain === null ? null
-    : `a package cannot own the table [${of.name}] of svc.toml; give it a \`configSchema\`, which is of its table below [plugins.config]`
+    : `a package cannot own the table [${of.name}] of svc.toml; give it a \`configSchema\`, for its table below [plugins.config]`
   if (!isOwnTable(of.name)) return [{ of, key: `table ${of.name}`, what: `table '${of.name}'`, problem }]
   return Object.keys(of.schema.shape).map(key => ({ of, key: `table ${of.name}.${key}`, what: `key '${of.name}.${key}'`, problem }))
 }

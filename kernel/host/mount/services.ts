@@ -13,7 +13,7 @@ export class Services {
   get ids (): ReadonlySet<string> { return new Set(Object.keys(this.#container.registrations)) }
 
   add (ref: Pick<ServiceRef<unknown>, 'id'>, implementation: unknown): void {
-    if (this.#container.hasRegistration(ref.id)) throw svcError('plugin.conflict', `service '${ref.id}' is provided already`)
+    if (this.#container.hasRegistration(ref.id)) throw svcError('plugin.conflict', `service '${ref.id}' is already provided`)
     this.#container.register(ref.id, asValue(implementation))
   }
 

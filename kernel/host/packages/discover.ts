@@ -90,7 +90,7 @@ async function packageCandidate ({ folder: home, generations, gateway }: PluginH
   try {
     [text, source] = await Promise.all([readFile(join(folder, 'package.json'), 'utf8'), readPackageSource(home, name)])
   } catch (error) {
-    return fallen(nowhere, svcError('plugin.import_failed', `package '${name}' is on the allow-list and not installed; run \`svc plugin add ${name}\``, { cause: error }))
+    return fallen(nowhere, svcError('plugin.import_failed', `package '${name}' is on the allow-list but not installed; run \`svc plugin add ${name}\``, { cause: error }))
   }
   const broken = jsonProblem(text)
   if (broken !== null) return fallen({ ...nowhere, origin: `package:${name}@?` }, svcError('plugin.manifest_invalid', broken))

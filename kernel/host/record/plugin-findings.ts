@@ -62,7 +62,7 @@ function unknownTable (name: string, names: readonly string[]): Finding {
   return {
     file: configFiles.svc,
     path: dotted(['plugins', 'config', name]),
-    message: meant === null ? 'no plugin has this name; `svc plugin list` shows what there is' : `no plugin has this name; did you mean ${meant}?`,
+    message: meant === null ? 'no such plugin; `svc plugin list` shows all plugins' : `no such plugin; did you mean ${meant}?`,
     code: 'plugin.not_found',
     severity: 'warning'
   }

@@ -113,7 +113,7 @@ export function skip (record: PluginRecord, phase: BootPhase, culprit: string): 
 /** What is told of a version that fell beside the one that runs. */
 export function waitingFor ({ candidate, table, phase, code, message }: PluginRecord): Waiting {
   const { revision, version } = candidate
-  return { revision, table, report: { version, state: 'failed', phase, code, message: message ?? 'it did not come up' } }
+  return { revision, table, report: { version, state: 'failed', phase, code, message: message ?? 'it did not start' } }
 }
 
 export function nameOf ({ plugin, name }: PluginRecord): string {

@@ -18,7 +18,7 @@ export function checkPluginShape (module: unknown, name: string, manifest: Plugi
   if (problem !== null) return { code: 'plugin.not_a_plugin', message: problem }
   if (exported.apiVersion !== API_VERSION) return wrongApiVersion(exported.apiVersion)
   if (manifest === null && exported.name !== name) {
-    return { code: 'plugin.not_a_plugin', message: `it calls itself '${exported.name}' and is listed as '${name}'` }
+    return { code: 'plugin.not_a_plugin', message: `its name is '${exported.name}', but it is listed as '${name}'` }
   }
   const kind = kindText(exported.kind)
   if (manifest !== null && kind !== manifest.kind) {

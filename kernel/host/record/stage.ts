@@ -72,7 +72,7 @@ export function createContext (
   let open = true
   const staging = <A extends unknown[]>(method: string, put: (...args: A) => void) => (...args: A): void => {
     if (!open) {
-      throw svcError('plugin.late_call', `plugin '${plugin.name}' called ctx.${method} after its register had ended; declare everything in register`)
+      throw svcError('plugin.late_call', `plugin '${plugin.name}' called ctx.${method} after register had returned; declare everything in register`)
     }
     put(...args)
   }

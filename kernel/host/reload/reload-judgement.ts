@@ -63,14 +63,14 @@ function noteWaiting (
 
 /** Of a version that stands, while plugins which use its services do not stand with it. */
 function waitingForUsers (found: Candidate, table: string, fallen: readonly PluginRecord[]): Waiting {
-  const users = fallen.map(({ name, message }) => `plugin '${name}', which uses its services, does not come up with it: ${message ?? ''}`)
+  const users = fallen.map(({ name, message }) => `plugin '${name}', which uses its services, does not start with it: ${message ?? ''}`)
   const code = fallen[0]?.code ?? 'plugin.dependency_failed'
   return { revision: found.revision, table, report: { version: found.version, state: 'failed', phase: fallen[0]?.phase ?? null, code, message: users.join('; ') } }
 }
 
 function waitingForRestart (record: PluginRecord, { revision, version }: Candidate, table: string): Waiting {
   const message = bringsRuntime(record)
-    ? 'it brings a runtime, which a restart of the gateway replaces: engines run on it'
-    : 'its package says that it is replaced by a restart of the gateway only'
+    ? 'it provides a runtime that engines run on; restart the gateway to replace it'
+    : 'its package requires a restart of the gateway to replace it'
   return { revision, table, report: { version, state: 'restart', phase: null, code: null, message } }
 }

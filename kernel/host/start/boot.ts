@@ -113,7 +113,7 @@ export class Boot {
     const taken = new Set(standing.filter(isAlive).map(nameOf))
     for (const record of fresh.filter(isAlive)) {
       const name = nameOf(record)
-      if (taken.has(name)) this.#refuse(record, 'shape', 'plugin.conflict', `there is a plugin named '${name}' already; give it another name`)
+      if (taken.has(name)) this.#refuse(record, 'shape', 'plugin.conflict', `plugin '${name}' already exists; give it another name`)
       taken.add(name)
     }
   }
@@ -132,7 +132,7 @@ export class Boot {
     }
     for (const [name, path] of result.cycles) this.#refuse(byName.get(name)!, 'order', 'plugin.cycle', `plugins require each other: ${path}`)
     for (const [name, id] of result.duplicates) {
-      this.#refuse(byName.get(name)!, 'order', 'plugin.conflict', `it provides the service '${id}', which is provided already`)
+      this.#refuse(byName.get(name)!, 'order', 'plugin.conflict', `it provides the service '${id}', which is already provided`)
     }
     for (const [name, culprit] of result.skipped) skip(byName.get(name)!, 'order', culprit)
     return result.order.map(name => byName.get(name)!)
@@ -174,7 +174,7 @@ export class Boot {
       await new Promise(resolve => { setImmediate(resolve) })
       if (!isAlive(record)) return
       for (const ref of plugin.provides ?? []) {
-        if (!staged.stage.provided.has(ref.id)) throw new Error(`it lists '${ref.id}' in \`provides\` and never provided it`)
+        if (!staged.stage.provided.has(ref.id)) throw new Error(`it lists '${ref.id}' in \`provides\` but never provided it`)
       }
       for (const [id, implementation] of staged.stage.provided) services.add({ id }, implementation)
       record.stage = staged.stage

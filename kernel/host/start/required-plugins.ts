@@ -5,7 +5,7 @@ import { isAlive, nameOf, type PluginRecord } from '../record/record.js'
 export function assertRequired (records: readonly PluginRecord[], required: readonly string[]): void {
   const fallen = required.flatMap(name => {
     const record = records.find(candidate => nameOf(candidate) === name)
-    return record !== undefined && isAlive(record) ? [] : [`${name}: ${record?.message ?? 'there is no such plugin'}`]
+    return record !== undefined && isAlive(record) ? [] : [`${name}: ${record?.message ?? 'no such plugin'}`]
   })
   if (fallen.length > 0) throw svcError('plugin.unavailable', `required plugins are not active: ${fallen.join('; ')}`)
   if (records.length === 0 || records.some(isAlive)) return

@@ -70,10 +70,10 @@ async function moduleFailure (error: NodeJS.ErrnoException, root: string): Promi
   if (missing === undefined) return [message, placeOf(error, root)]
   const isOwn = error.message.includes(`'${root}${missing}'`)
   if (from === undefined || from.startsWith('/')) {
-    return [`the entry ${isOwn ? missing : 'that it names'} is not there; run \`npm run build\`, and see that "exports" and "files" name what it builds`, 'package.json']
+    return [`the entry ${isOwn ? missing : 'that it names'} does not exist; run \`npm run build\`, and check that "exports" and "files" name the built files`, 'package.json']
   }
   const place = await importPlace(root, from, isOwn ? missing.split('/').at(-1)! : missing)
-  if (isOwn) return [`it imports ${missing}, which is not there; run \`npm run build\`, and see that "files" names what it builds`, place]
+  if (isOwn) return [`it imports ${missing}, which does not exist; run \`npm run build\`, and check that "files" names the built files`, place]
   return [`it imports the package '${missing}', which is not installed with it; declare it in "dependencies" of package.json`, place]
 }
 

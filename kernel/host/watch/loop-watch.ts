@@ -25,7 +25,7 @@ export function watchLoop (log: Logger, told: (frames: readonly Frame[]) => void
   const worker = new Worker(new URL('./loop-watcher.js', import.meta.url), { workerData: beats, env: {}, execArgv: [] })
   worker.unref()
   worker.on('message', told)
-  worker.on('error', error => log.warn({ error: messageOf(error) }, 'blocked plugins will not be named: the watch of the event loop ended'))
+  worker.on('error', error => log.warn({ error: messageOf(error) }, 'plugins that block the event loop will not be reported: its watch ended'))
   return () => {
     clearInterval(beat)
     void worker.terminate()

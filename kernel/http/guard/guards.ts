@@ -83,7 +83,7 @@ export function createGuards (settings: GuardSettings): Guards {
       if (host !== undefined && origin.replace(/^https?:\/\//, '') === host.toLowerCase()) return { allow: null }
       return {
         refusal: svcError('request.origin_not_allowed',
-          `pages of ${header.slice(0, 200)} may not call this gateway${inference.has(origin) ? ' beyond /v1' : ''}; add that origin to [server] allowed_origins if they should`)
+          `pages of ${header.slice(0, 200)} may not call this gateway${inference.has(origin) ? ' beyond /v1' : ''}; to allow them, add that origin to [server] allowed_origins`)
       }
     }
   }

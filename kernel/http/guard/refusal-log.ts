@@ -23,11 +23,11 @@ export class RefusalLog {
     const page = origin?.slice(0, 200) ?? ''
     if (!this.#isNew(`origin ${page}`)) return
     if (page === '') {
-      this.#log.warn({ path: path.slice(0, 200) }, 'refused a request that a page of another site made without telling its origin')
+      this.#log.warn({ path: path.slice(0, 200) }, 'refused a request from a page of another site without an Origin header')
       return
     }
     this.#log.warn({ origin: page, path: path.slice(0, 200) },
-      `refused a page of ${page}; to let it in, add to [server] of svc.toml: allowed_origins = ["${page}"], or ["${page}/v1"] for /v1 alone`)
+      `refused a page of ${page}; to allow it, add to [server] of svc.toml: allowed_origins = ["${page}"], or ["${page}/v1"] for /v1 alone`)
   }
 
   #isNew (key: string): boolean {

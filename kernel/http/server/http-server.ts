@@ -83,7 +83,7 @@ export class HttpServer implements ListenerService {
   }
 
   async open ({ port, places = {} }: ListenerOptions): Promise<Listener> {
-    if (this.#host === null) throw svcError('gateway.listen_failed', 'the gateway does not listen, so it listens on no further port')
+    if (this.#host === null) throw svcError('gateway.listen_failed', 'the gateway is not listening, so it cannot open another port')
     const server = this.#create((request, response) => {
       const { url = '/' } = request
       if (Object.hasOwn(places, url)) request.url = places[url]
@@ -134,7 +134,7 @@ function listening (server: Server, host: string, port: number, instead: string)
 /** `Expect: 100-continue` is met by Node itself; there is no other. */
 function refuseExpectation (request: IncomingMessage, response: ServerResponse): void {
   const requestId = requestIdOf(request)
-  const refusal = svcError('request.expectation_failed', 'the only expectation that this gateway meets is 100-continue; leave the Expect header out')
+  const refusal = svcError('request.expectation_failed', 'this gateway supports only Expect: 100-continue; remove the header')
   const body = JSON.stringify(errorEnvelope(refusal, requestId))
   response.writeHead(refusal.status, {
     'content-length': Buffer.byteLength(body),

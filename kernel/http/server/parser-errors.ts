@@ -11,7 +11,7 @@ export function answerParserError (error: NodeJS.ErrnoException, socket: Duplex,
     return
   }
   const requestId = requestIdOf({ headers: {} })
-  log.debug({ request_id: requestId, code: error.code }, 'what a client sent is no HTTP request')
+  log.debug({ request_id: requestId, code: error.code }, 'a client sent something that is not an HTTP request')
   const refusal = refusalOf(error.code)
   const body = JSON.stringify(errorEnvelope(refusal, requestId))
   socket.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}\r\n` +

@@ -91,7 +91,7 @@ export class Served implements ServedSocket {
     } catch (error) {
       if (this.#ended.signal.aborted) return
       if (!isSvcError(error)) log.error({ request_id: requestId, err: error }, 'a WebSocket failed')
-      this.close(1011, isSvcError(error) ? `${error.code}: ${error.message}` : `internal error; the log has it under request id ${requestId}`)
+      this.close(1011, isSvcError(error) ? `${error.code}: ${error.message}` : `internal error; see the log, request id ${requestId}`)
     }
   }
 
@@ -103,7 +103,7 @@ export class Served implements ServedSocket {
     this.#wake()
     if (this.#unreadBytes <= this.place.bounds.maxMessageBytes) return
     if (this.#isRead) this.#ws.pause()
-    else this.close(1008, 'this socket takes no messages')
+    else this.close(1008, 'this socket accepts no messages')
   }
 
   #take (): string | Buffer | undefined {

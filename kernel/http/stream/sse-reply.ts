@@ -74,7 +74,7 @@ export async function sendSse (
   } catch (error) {
     if (!signal.aborted) {
       if (!isSvcError(error)) log.error({ request_id: requestId, err: error }, 'a stream failed')
-      const known = isSvcError(error) ? error : svcError('system.internal', `the stream failed; the log has it under request id ${requestId}`, { cause: error })
+      const known = isSvcError(error) ? error : svcError('system.internal', `the stream failed; see the log, request id ${requestId}`, { cause: error })
       res.write(format({ event: 'error', data: failure(known, requestId) }))
     }
   } finally {

@@ -70,7 +70,7 @@ export class OpenSockets {
     const ofRoute = [...this.#open].filter(socket => socket.place.route === route).length
     if (ofRoute < most && this.#open.size < MAX_SOCKETS) return
     const what = ofRoute < most ? `the gateway has ${MAX_SOCKETS} WebSockets` : `${route.url} has ${most} WebSockets`
-    throw svcError('gateway.sockets_full', `${what} open, which is as many as may be; close some`, { details: { retry_after_s: 5 } })
+    throw svcError('gateway.sockets_full', `${what} open, which is the limit; close some`, { details: { retry_after_s: 5 } })
   }
 
   #follow (socket: Served, clock: Clock): void {

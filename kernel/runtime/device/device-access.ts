@@ -14,7 +14,7 @@ export function deviceAccess (
   const { missing, ...access } = gpuVisibility({ device, gpuIndex, form, hardware, nodes })
   if (missing.length === 0) return access
   throw svcError('slot.load_failed',
-    `device ${device} is not there: this host lacks ${missing.join(' and ')}; load the driver, run \`svc probe\`, or choose another device for the slot`,
+    `device ${device} is missing: this host lacks ${missing.join(' and ')}; load the driver, run \`svc probe\`, or choose another device for the slot`,
     { details: { device, gpu_index: gpuIndex, missing } })
 }
 

@@ -144,7 +144,7 @@ async function ask<T> (
 ): Promise<T> {
   const { controller, dispose } = linkedAbort(...signals)
   const timer = clock.setTimer(withinMs, () => controller.abort(svcError('runtime.unavailable',
-    `the container engine at ${endpoint} gave no answer within ${withinMs / 1000} s while ${doing}; see that it is healthy`, { details: { endpoint } })))
+    `the container engine at ${endpoint} did not answer within ${withinMs / 1000} s while ${doing}; check that it is healthy`, { details: { endpoint } })))
   try {
     return await abortable(work(controller.signal), controller.signal)
   } catch (error) {

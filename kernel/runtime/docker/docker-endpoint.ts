@@ -17,7 +17,7 @@ export function parseDockerHost (text: string, env: Environment): DockerEndpoint
   if (text.startsWith('/')) return { kind: 'socket', url: `unix://${text}`, path: text }
   if (text.startsWith('unix://')) {
     const path = text.slice('unix://'.length)
-    return path.startsWith('/') ? { kind: 'socket', url: text, path } : `${text} names no absolute path`
+    return path.startsWith('/') ? { kind: 'socket', url: text, path } : `${text} is not an absolute path`
   }
   const url = asUrl(text.includes('://') ? text : `tcp://${text}`)
   if (url === null || url.hostname === '') return `${text} is not an address such as unix:///run/docker.sock or tcp://host:2375`

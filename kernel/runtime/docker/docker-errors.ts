@@ -30,7 +30,7 @@ export function engineError (doing: string, endpoint: string, error: unknown): S
   const code = (error as NodeJS.ErrnoException).code ?? ''
   if (statusOf(error) === null && (UNREACHABLE.has(code) || messageOf(error) === 'socket hang up')) {
     return svcError('runtime.unavailable',
-      `the container engine at ${endpoint} cannot be reached (${code === '' ? messageOf(error) : code}) while ${doing}; see that it runs and that the gateway may use it`,
+      `the container engine at ${endpoint} cannot be reached (${code === '' ? messageOf(error) : code}) while ${doing}; check that it is running and that the gateway may use it`,
       { details: { endpoint }, cause: error })
   }
   const advice = adviceFor(engineMessage(error))
@@ -51,11 +51,11 @@ function isLasting (error: unknown): boolean {
 
 function adviceFor (message: string): string {
   if (/device driver "?cdi/i.test(message)) {
-    return 'this Docker does not do CDI: use version 28.2 or newer, or set "features": {"cdi": true} in its daemon.json (25 or newer)'
+    return 'this Docker does not support CDI: use version 28.2 or newer, or set "features": {"cdi": true} in its daemon.json (25 or newer)'
   }
   if (/unresolvable CDI devices/i.test(message)) return 'generate the device list with: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'
   if (/container-init binary not found|catatonit/i.test(message)) return 'install catatonit'
   if (/bind source path does not exist|no such file or directory/i.test(message)) return 'create the path or correct it'
-  if (/no space left on device/i.test(message)) return 'make room where the container engine keeps its data'
+  if (/no space left on device/i.test(message)) return 'free some space where the container engine stores its data'
   return ''
 }

@@ -81,11 +81,11 @@ function isPassing (message: string): boolean {
 
 function adviceFor (message: string): string {
   if (/unauthorized|denied|authentication required/i.test(message)) {
-    return 'it may not exist or need a login: check the name, or load it into the container engine yourself'
+    return 'it may not exist or may need a login: check the name, or load it into the container engine yourself'
   }
   if (/manifest unknown|not found|name unknown|no such image/i.test(message)) return 'check the name, tag and digest'
   if (/connection refused|no such host|timeout|tls|network is unreachable|i\/o timeout/i.test(message)) {
-    return 'see that the registry can be reached from this machine'
+    return 'check that the registry can be reached from this machine'
   }
   return 'try the same pull with the command line of the container engine'
 }

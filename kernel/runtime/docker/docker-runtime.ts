@@ -265,7 +265,7 @@ function wantedPort (data: Docker.ContainerInspectInfo): { host: string | null, 
 }
 
 function imageMissing (image: string, cause: unknown): SvcError {
-  return svcError('runtime.image_missing', `image ${image} is not there; pull it first`, { details: { image }, cause })
+  return svcError('runtime.image_missing', `image ${image} is missing; pull it first`, { details: { image }, cause })
 }
 
 function stillThere (id: string, what: string): SvcError {

@@ -52,6 +52,6 @@ function fromReference (reference: string): ResolvedImage {
 function unknownShortName (image: string, variable: string, manifest: Manifest): Error {
   const known = Object.keys(manifest.toolbox_images).sort()
   return svcError('slot.config_error',
-    `no image is known under the name '${image}' (known: ${known.join(', ') || 'none'}); add it to toolbox_images in manifest.json, set ${variable}, or write a full reference such as docker.io/library/${image}:latest`,
+    `unknown image '${image}' (known: ${known.join(', ') || 'none'}); add it to toolbox_images in manifest.json, set ${variable}, or write a full reference such as docker.io/library/${image}:latest`,
     { details: { image, known } })
 }

@@ -141,7 +141,7 @@ export class EngineProcess {
    * `gateway.stopping`. Resolves when no write is under way.
    */
   async release (): Promise<void> {
-    this.#released.abort(svcError('gateway.stopping', `the gateway stops before engine ${this.#record.spec.name} has ended`))
+    this.#released.abort(svcError('gateway.stopping', `the gateway stopped before engine ${this.#record.spec.name} had exited`))
     await this.#turns.run(() => Promise.resolve())
   }
 
@@ -196,7 +196,7 @@ export class EngineProcess {
       }
       await this.#save({ state: 'exited', exitCode }).catch((error: unknown) => {
         // the end is a fact even when it cannot be written; the next gateway finds the process gone
-        this.#deps.log.error({ err: error, engine: this.#record.id }, 'the end of an engine cannot be recorded')
+        this.#deps.log.error({ err: error, engine: this.#record.id }, 'the exit of an engine cannot be recorded')
       })
       return true
     })

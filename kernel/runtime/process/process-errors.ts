@@ -23,6 +23,6 @@ export function spawnFailed (command: string, workingDir: string | null, cause: 
 
 export function undying ({ id, leader, spec }: ProcessRecord): SvcError {
   return svcError('runtime.failed',
-    `processes of engine ${spec.name} cannot be killed, group ${leader?.group ?? 'unknown'}; look at them with ps, a driver may hang`,
+    `processes of engine ${spec.name} cannot be killed, group ${leader?.group ?? 'unknown'}; check them with ps: a driver may hang`,
     { details: { id, pid: leader?.pid ?? null } })
 }

@@ -26,7 +26,7 @@ async function recover (deps: RecoveryDeps, id: string): Promise<ProcessRecord |
   const { store, table } = deps
   const record = await store.read(id)
   if (record === null) {
-    deps.log.warn({ engine: id }, 'the record of an engine is missing or damaged: ending what runs of it and removing the rest')
+    deps.log.warn({ engine: id }, 'the record of an engine is missing or damaged: stopping its processes and removing the rest')
     await killLeftovers(deps, id, null)
     await store.remove(id)
     return null
@@ -69,7 +69,7 @@ async function killLeftovers ({ table, clock, log }: RecoveryDeps, id: string, l
     }
     return left.length === 0
   })
-  if (!gone) log.warn({ engine: id }, 'processes of an engine that ended cannot be killed; look at them with ps, a driver may hang')
+  if (!gone) log.warn({ engine: id }, 'processes of an engine that ended cannot be killed; check them with ps: a driver may hang')
 }
 
 async function update (store: RecordStore, record: ProcessRecord): Promise<ProcessRecord> {

@@ -149,7 +149,7 @@ export class Daemons implements DaemonService {
       member.last = id
       await runtime.start(id, signal)
       const found = await runtime.inspect(id)
-      if (found === null) throw svcError('runtime.failed', `${spec.id} was gone as soon as it was started`)
+      if (found === null) throw svcError('runtime.failed', `${spec.id} exited right after its start`)
       this.#has(member, found)
     } catch (error) {
       if (id !== null) await runtime.remove(id).catch(() => undefined)
@@ -162,7 +162,7 @@ export class Daemons implements DaemonService {
     const form = id.startsWith('proc-') || this.#deps.runtime.form === 'process' ? 'process' : 'container'
     member.last = id
     member.engine = state === 'exited' ? null : { id, form, startedAt, seenAt: this.#deps.clock.monotonic() }
-    if (state === 'exited') throw svcError('runtime.failed', `${member.id} ended as soon as it was started; \`svc service logs ${member.id}\` has its words`)
+    if (state === 'exited') throw svcError('runtime.failed', `${member.id} exited right after its start; see \`svc service logs ${member.id}\``)
   }
 
   #fits ({ labels, state }: EngineInspection, wanted: EngineSpec): boolean {
@@ -178,7 +178,7 @@ export class Daemons implements DaemonService {
     if (member.wanted === null) return
     member.failures = crashAttempts({ attempts: member.failures }, seenAt, clock.monotonic())
     member.exitCode = exitCode
-    const message = `${member.id} ended by itself${exitCode === null ? '' : ` with ${exitCode}`}; \`svc service logs ${member.id}\` has its last words`
+    const message = `${member.id} exited${exitCode === null ? '' : ` with ${exitCode}`}; see \`svc service logs ${member.id}\``
     member.problem = message
     log.warn({ program: member.id, exitCode }, message)
     events.emit({ type: 'services.ended', severity: 'warn', source: `service:${member.id}`, message, data: { service: member.id, exit_code: exitCode } })
@@ -199,7 +199,7 @@ export class Daemons implements DaemonService {
           if (signal.aborted) return
           member.failures++
           member.problem = messageOf(error)
-          log.warn({ program: member.id }, `${member.id} cannot be started again: ${member.problem}`)
+          log.warn({ program: member.id }, `${member.id} cannot be restarted: ${member.problem}`)
           this.#again(member)
         } finally {
           member.restarting = null

@@ -86,6 +86,6 @@ export class RuntimePrograms implements Programs {
 }
 
 function noProgram (command: string): Error {
-  const hint = command === 'npx' ? 'it comes with Node.js' : command === 'uvx' ? 'it comes with uv, https://docs.astral.sh/uv/' : 'install it, or give its whole path'
+  const hint = command === 'npx' ? 'it comes with Node.js' : command === 'uvx' ? 'it comes with uv, https://docs.astral.sh/uv/' : 'install it, or give its full path'
   return svcError('runtime.unavailable', `${command} is not installed: ${hint}`, { details: { command }, heals: false })
 }

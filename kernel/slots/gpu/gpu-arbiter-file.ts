@@ -32,7 +32,7 @@ export class GpuStateFile {
       return gpuStateSchema.parse(JSON.parse(await readFile(this.#path, 'utf8')))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-        this.#log.warn({ file: this.#path, error: messageOf(error) }, 'the state of the GPU is not readable; LLM mode is taken')
+        this.#log.warn({ file: this.#path, error: messageOf(error) }, 'the state of the GPU is not readable; assuming LLM mode')
       }
       return NEW
     }

@@ -8,7 +8,7 @@ const UNKNOWN_RETRY_S = 60
 export function imageMode (slot: string, restoreInMs: number | null): SvcError {
   const wait = restoreInMs === null ? UNKNOWN_RETRY_S : Math.max(LEAST_RETRY_S, Math.ceil(restoreInMs / 1000))
   return svcError('gpu.image_mode',
-    `slot '${slot}' is down while its GPU is in image mode; it comes back when no image was asked for a while, or when image mode is ended`,
+    `slot '${slot}' is down while its GPU is in image mode; it comes back when no image was requested for a while, or when image mode ends`,
     { details: { slot, retry_after_s: wait } })
 }
 
@@ -21,7 +21,7 @@ export function switchFailed (reason: string | null): SvcError {
 }
 
 export function pinNotKept (reason: string | null): SvcError {
-  return svcError('config.write_failed', `the pin holds until the gateway stops, and no longer: ${reason ?? 'it cannot be saved'}`, { details: { reason } })
+  return svcError('config.write_failed', `the pin lasts only until the gateway stops: ${reason ?? 'it cannot be saved'}`, { details: { reason } })
 }
 
 export function imageModeEnded (): SvcError {

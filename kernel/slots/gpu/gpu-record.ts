@@ -39,7 +39,7 @@ export class GpuRecord {
     if (this.#core().phase !== 'img' || state.last_img_activity === this.#keptActivity) return
     this.#keptActivity = state.last_img_activity
     await this.#deps.file.write(state).catch((error: unknown) => {
-      this.#deps.log.warn({ error: messageOf(error) }, 'the time of the last image was not kept; a restart may end image mode early')
+      this.#deps.log.warn({ error: messageOf(error) }, 'the time of the last image could not be saved; a restart may end image mode early')
     })
   }
 

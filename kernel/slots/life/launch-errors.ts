@@ -9,19 +9,19 @@ const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another 
 
 /** A step took longer than its budget. */
 export function overspent (slot: string, doing: string, ms: number): SvcError {
-  return svcError('slot.load_failed', `slot '${slot}' spent its ${Math.round(ms / 1000)} s for ${doing}`, { details: { slot }, heals: true })
+  return svcError('slot.load_failed', `slot '${slot}' timed out after ${Math.round(ms / 1000)} s while ${doing}`, { details: { slot }, heals: true })
 }
 
 export function exitedEarly (slot: string, exitCode: number | null): SvcError {
   const how = exitCode === null ? '' : `, with code ${exitCode}`
-  return svcError('slot.load_failed', `the engine of slot '${slot}' exited while it was loading${how}${exitCode === KILLED ? WANT_OF_MEMORY : ''}`,
+  return svcError('slot.load_failed', `the engine of slot '${slot}' exited during loading${how}${exitCode === KILLED ? WANT_OF_MEMORY : ''}`,
     { details: { slot, exit_code: exitCode }, heals: true })
 }
 
 function mendOf ({ message }: HealthRefused): string {
   return message.includes('was refused')
-    ? 'see that its command makes it listen on the port and the host that it is given'
-    : 'see that its provider names a health path that the engine has'
+    ? 'check that its command makes it listen on the port and host that it is given'
+    : 'check that the health path of its provider exists in the engine'
 }
 
 /** What fell before it was a `SvcError`. */
@@ -29,7 +29,7 @@ export function toSvcError (slot: string, error: unknown): SvcError {
   if (isSvcError(error)) return error
   if (error instanceof HealthRefused) {
     return svcError('slot.load_failed',
-      `the engine of slot '${slot}' runs and does not become healthy (health_refused_s = ${error.limitMs / 1000}): ${error.message}; ${mendOf(error)}`,
+      `the engine of slot '${slot}' is running but does not become healthy (health_refused_s = ${error.limitMs / 1000}): ${error.message}; ${mendOf(error)}`,
       { details: { slot }, heals: true })
   }
   return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error, heals: true })

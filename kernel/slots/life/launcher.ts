@@ -153,7 +153,7 @@ export class Launcher {
       await withBudget(clock, healthMs, either, () => overspent(slot, `${doing}${said}`, healthMs), async inner => {
         await untilHealthy({ probe, address, check: provider.health, clock, refusedMs, told }, inner)
         if (provider.warmUp === undefined) return
-        [doing, said] = ['its warm-up', '']
+        [doing, said] = ['warming up', '']
         report('warming', 'warming up')
         const work = provider.warmUp(this.#deps.client(address, provider), inner, { slot: this.#deps.slot(slot), modelId })
         await warmUp(work, slot, inner)
@@ -169,7 +169,7 @@ export class Launcher {
 
   async #inspect (id: string): Promise<EngineInspection> {
     const found = await this.#deps.runtime.inspect(id)
-    if (found === null) throw svcError('runtime.not_found', 'the engine vanished right after its start', { heals: true })
+    if (found === null) throw svcError('runtime.not_found', 'the engine disappeared right after its start', { heals: true })
     return found
   }
 
@@ -204,7 +204,7 @@ export class Launcher {
     const { runtime, log } = this.#deps
     const own = Object.fromEntries([LABEL_INSTANCE, LABEL_SLOT].map(label => [label, labels[label] ?? '']))
     for (const { id, name, state } of await runtime.list(own)) {
-      log.warn({ engine: id, name, state }, 'removing an engine that its slot does not know')
+      log.warn({ engine: id, name, state }, 'removing an unknown engine of a slot')
       await runtime.remove(id)
     }
   }
@@ -241,7 +241,7 @@ async function warmUp (work: Promise<void>, slot: string, signal: AbortSignal): 
     await abortable(work, signal)
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    throw svcError('slot.load_failed', `the engine of slot '${slot}' is healthy and its warm-up failed: ${messageOf(error)}`,
+    throw svcError('slot.load_failed', `the engine of slot '${slot}' is healthy but its warm-up failed: ${messageOf(error)}`,
       { details: { slot }, cause: error, heals: true })
   }
 }

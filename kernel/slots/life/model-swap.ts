@@ -55,7 +55,7 @@ export async function swapModel (deps: SwapDeps, name: string, model: string, si
   work.catch(() => undefined) // a caller who leaves does not hear of it; the slot's state tells
   await abortable(work, signal)
   if (deps.status(name).modelId === modelId) return
-  throw svcError('slot.stopped', `slot '${name}' was given another model while '${model}' was being loaded`, { details: { slot: name, model } })
+  throw svcError('slot.stopped', `slot '${name}' got another model while '${model}' was loading`, { details: { slot: name, model } })
 }
 
 async function assertLaunchable (
@@ -73,29 +73,29 @@ async function assertLaunchable (
   const image = deps.imageOf(trial, name)
   if (image === null) return
   const { state, error } = await deps.fetchImage(name, image, signal)
-  if (state !== 'present' && state !== 'completed') throw notGiven(name, model, [error ?? `image ${image.ref} is not there`], deps.status(name))
+  if (state !== 'present' && state !== 'completed') throw notGiven(name, model, [error ?? `image ${image.ref} is missing`], deps.status(name))
 }
 
 /** The slot that served serves again; one that did not is left where a request finds it. */
 async function goneBack (deps: SwapDeps, name: string, model: string, formerly: string | null, error: SvcError): Promise<Error> {
-  const failed = `slot '${name}' was not given '${model}': ${error.message}`
+  const failed = `slot '${name}' could not switch to '${model}': ${error.message}`
   const details = { ...error.details, slot: name, model, restored: formerly }
   if (formerly === null) {
     await deps.unload(name).catch(() => undefined) // told by its own state
-    return svcError('slot.load_failed', `${failed}; the slot keeps its former model`, { details, cause: error })
+    return svcError('slot.load_failed', `${failed}; the slot keeps its previous model`, { details, cause: error })
   }
   try {
     await deps.load(name)
     return svcError('slot.load_failed', `${failed}; it is back on '${formerly}'`, { details, cause: error })
   } catch (again) {
-    return svcError('slot.load_failed', `${failed}; and '${formerly}' did not come up again: ${messageOf(again)}`,
+    return svcError('slot.load_failed', `${failed}; and '${formerly}' did not start again: ${messageOf(again)}`,
       { details: { ...details, restored: null }, cause: error })
   }
 }
 
 function notGiven (slot: string, model: string, reasons: readonly string[], { state, modelId }: SlotStatus): SvcError {
-  const runs = isServing(state) && modelId !== null ? `; it goes on with '${modelId}'` : ''
-  return svcError('slot.config_error', `slot '${slot}' cannot be given '${model}': ${reasons.join('; ')}${runs}`,
+  const runs = isServing(state) && modelId !== null ? `; it keeps running '${modelId}'` : ''
+  return svcError('slot.config_error', `slot '${slot}' cannot switch to '${model}': ${reasons.join('; ')}${runs}`,
     { param: 'model', details: { slot, model, reasons } })
 }
 

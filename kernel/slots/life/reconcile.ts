@@ -33,7 +33,7 @@ export function reconcileEngines (
   return { adopt: listed(adopt), hold: listed(hold), remove }
 }
 
-const YOUNGER = 'a younger engine of its slot is there'
+const YOUNGER = 'a newer engine of its slot exists'
 
 function listed (engines: ReadonlyMap<string, EngineInspection>): ReconcilePlan['adopt'] {
   return [...engines].map(([slot, engine]) => ({ slot, engine }))
@@ -46,7 +46,7 @@ function listed (engines: ReadonlyMap<string, EngineInspection>): ReconcilePlan[
  */
 export function unfit (engine: EngineInspection, hash: string | null | undefined, taken: boolean): string | null {
   if (hash === undefined) return 'its slot no longer exists'
-  if (hash === null) return 'its slot is disabled, cannot be started or may not have its GPU'
+  if (hash === null) return 'its slot is disabled, cannot be started or may not use its GPU'
   if (engine.state !== 'running') return 'it is not running'
   if (engine.labels[LABEL_CONFIG] !== hash) return 'the configuration of its slot has changed'
   if (taken) return YOUNGER

@@ -246,7 +246,7 @@ export class SlotOwner {
       case 'adopt': return this.#bringUp(effect.generation, 'adopt')
       case 'abort-launch': return this.#launch?.abort(this.#keepsEngine
         ? stopping()
-        : svcError('slot.stopped', `slot ${replicaWords(this.name)} was told to stop while it was loading`))
+        : svcError('slot.stopped', `slot ${replicaWords(this.name)} was stopped while it was loading`))
       case 'stop': return this.#bringDown(effect.engine, effect.crashed)
       case 'grant': return this.#waiters.letIn(effect.workers, effect.rest)
       case 'refuse': return this.#waiters.refuse(() => refusalError(this.name, effect.refusal))

@@ -14,6 +14,6 @@ export interface EffectiveSlot {
 
 export function unknownProvider ({ name, provider }: NamedSlotConfig, providers: Pick<ProviderCatalog, 'list'>): SvcError {
   const names = providers.list().map(known => known.name).sort()
-  return svcError('slot.config_error', `no provider is named '${provider}'; there are: ${names.join(', ') || 'none'}`,
+  return svcError('slot.config_error', `no such provider: '${provider}'; there are: ${names.join(', ') || 'none'}`,
     { param: 'provider', details: { slot: name, provider, providers: names } })
 }

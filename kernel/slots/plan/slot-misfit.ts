@@ -22,7 +22,7 @@ export function misfitOf (
   { type, device, provider: name, model: wanted }: SlotWish, { providers, models, profiles, runtime, image }: MisfitDeps
 ): string | null {
   const provider = providers.get(name)
-  if (provider === undefined) return `no provider is named '${name}'`
+  if (provider === undefined) return `no such provider: '${name}'`
   const model = wanted === null ? null : models.get(wanted.id) ?? fileOf(wanted)
   const slot: NamedSlotConfig = {
     ...slotConfigSchema.parse({ type, device, model: { default: wanted?.id ?? null } }), provider: name, name: 'new'

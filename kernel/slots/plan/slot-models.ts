@@ -92,7 +92,7 @@ export function takesModel (provider: EngineProvider): boolean {
 /** What runs the engine may be another user than the gateway; the folder must be there before it is mounted. */
 async function makeStore (path: string, { models }: EngineProvider): Promise<void> {
   await makeFolders(path).catch((error: unknown) => {
-    throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] ${models?.store?.setting ?? 'store'} in svc.toml`,
+    throw svcError('slot.load_failed', `the model store of the engine cannot be created at ${path}; set [models] ${models?.store?.setting ?? 'store'} in svc.toml`,
       { cause: error, details: { path } })
   })
 }

@@ -57,8 +57,8 @@ export function checkRuntimeOptions (
     return checked as Checked<NamedSlotConfig['runtime_options']>
   }
   if (formOf === undefined || Object.keys(options).length === 0) return { value: options, problems: [] }
-  const why = driver === null ? 'is for a slot whose `runtime` names a driver of a plugin' : `is nothing that runtime '${driver}' takes`
-  const message = `${why}; take it out with \`svc slot edit ${name} --runtime-option none\`, or send it as null`
+  const why = driver === null ? 'needs a slot whose `runtime` is a driver from a plugin' : `is not an option of runtime '${driver}'`
+  const message = `${why}; remove it with \`svc slot edit ${name} --runtime-option none\`, or send it as null`
   return { value: null, problems: [{ path: ['runtime_options'], message, unknown: false }] }
 }
 
@@ -73,6 +73,6 @@ export function settingsFor (
 export function assertRuntime ({ name }: NamedSlotConfig, driver: string | null, { formOf, names }: RuntimeChoice): void {
   if (driver === null || formOf === undefined || formOf(driver) !== null) return
   const known = ['container', 'process', ...names?.() ?? []].join(', ')
-  throw svcError('slot.config_error', `slot '${name}' asks for runtime '${driver}', which no plugin brings; there are ${known}`,
+  throw svcError('slot.config_error', `slot '${name}' uses runtime '${driver}', which no plugin provides; there are ${known}`,
     { param: 'runtime', details: { slot: name } })
 }

@@ -125,7 +125,7 @@ export class ReplicaSet {
     this.#awake = true
     this.#members.forgive()
     const failed = await this.#members.load(Math.max(this.#slot.replicas, this.#slot.min_replicas), signal)
-    for (const reason of failed) this.#deps.log.warn({ slot: this.name, error: messageOf(reason) }, 'a replica did not come up')
+    for (const reason of failed) this.#deps.log.warn({ slot: this.name, error: messageOf(reason) }, 'a replica did not start')
   }
 
   /** One after the other, so that the others answer meanwhile. */

@@ -3,7 +3,7 @@ import { replicaPlace, replicaWords } from './replica-names.js'
 import type { Refusal, SlotEffect } from './scheduled-slot.js'
 
 export function slotNotFound (name: string): SvcError {
-  return svcError('slot.not_found', `no slot is named '${name}'; see \`svc slot list\``, { details: { slot: name } })
+  return svcError('slot.not_found', `no such slot: '${name}'; see \`svc slot list\``, { details: { slot: name } })
 }
 
 /**
@@ -47,6 +47,6 @@ export function refusalError (slot: string, refusal: Refusal): SvcError {
 /** What a request hears whose engine is taken away while it runs. */
 export function revokedError (slot: string, why: Extract<SlotEffect, { type: 'revoke' }>['why'], message: string): SvcError {
   const details = { slot: replicaPlace(slot).slot }
-  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot ${replicaWords(slot)} broke off: ${message}`, { details })
+  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot ${replicaWords(slot)} failed: ${message}`, { details })
   return svcError('slot.stopped', `slot ${replicaWords(slot)} was ${why} while the request ran`, { details: { ...details, reason: why, retry_after_s: 1 } })
 }

@@ -11,7 +11,7 @@ export function coolingDown (core: ScheduledSlot, now: number): Refusal | null {
   if (failure.retryAt <= now) return null
   return {
     code: 'slot.crash_looping',
-    message: `failed ${failure.attempts} times in a row and waits before the next try: ${failure.message}`,
+    message: `failed ${failure.attempts} times in a row and waits before the next attempt: ${failure.message}`,
     retryAfterS: wholeSeconds(failure.retryAt - now),
     cause: failure.code,
     logTail: failure.logTail
@@ -40,7 +40,7 @@ export function asleep ({ state }: ScheduledSlot): Refusal {
 export function queueFull ({ waitingWorkers, waitingLeases }: Pick<ScheduledSlot, 'waitingWorkers' | 'waitingLeases'>): Refusal {
   return {
     code: 'slot.queue_full',
-    message: `has ${waitingWorkers + waitingLeases} requests waiting and takes no more for now; ask again later`,
+    message: `has ${waitingWorkers + waitingLeases} requests waiting and accepts no more for now; try again later`,
     retryAfterS: QUEUE_RETRY_S,
     cause: 'queue_full',
     logTail: []

@@ -31,7 +31,7 @@ function checkServed (slot: NamedSlotConfig, by: string, named: Named, context: 
   const anchor = named.get(by)
   const refuse = (message: string): void =>
     report(slot, 'anchor', 'slot.config_error', message, { param: 'served_by', details: { anchor: by } })
-  if (anchor === undefined) refuse(`slot '${slot.name}' is served by '${by}', and there is no such slot`)
+  if (anchor === undefined) refuse(`slot '${slot.name}' is served by '${by}', but there is no such slot`)
   else if (anchor.served_by !== null) refuse(`slot '${by}' runs no engine of its own: it is served by '${anchor.served_by}'`)
   else if (context.providers.get(anchor.provider)?.children?.every(child => child.type !== slot.type) ?? false) {
     refuse(`the engine of slot '${by}' serves no ${slot.type} slots besides its own`)

@@ -107,7 +107,7 @@ export class SlotChange implements SlotDraft {
     if (typeof patch.profile !== 'string') return {}
     const profile = this.#profile(patch.profile)
     if (profile === null && patch.profile !== previous.profile) {
-      throw svcError('profiles.not_found', `no profile is named '${patch.profile}'`, { param: 'profile', details: { profile: patch.profile } })
+      throw svcError('profiles.not_found', `no such profile: '${patch.profile}'`, { param: 'profile', details: { profile: patch.profile } })
     }
     // null takes the key out; what is no device at all is refused when the result is checked
     const { device: _, ...undecided } = previous

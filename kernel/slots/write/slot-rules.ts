@@ -44,7 +44,7 @@ export function slotProblemError ({ code, message, param, details }: SlotProblem
 function checkCapacity (slots: readonly NamedSlotConfig[], { maxSlots }: SlotSetContext, report: Report): void {
   if (maxSlots === 0) return
   for (const slot of slots.slice(maxSlots)) {
-    report(slot, 'capacity', 'slot.capacity_exhausted', `there are ${maxSlots} slots and max_slots allows no more`, { details: { max_slots: maxSlots } })
+    report(slot, 'capacity', 'slot.capacity_exhausted', `there are ${maxSlots} slots, which is the limit of max_slots`, { details: { max_slots: maxSlots } })
   }
 }
 
@@ -68,7 +68,7 @@ function checkDefaults (slots: readonly NamedSlotConfig[], report: Report): void
     for (const slot of group) {
       const others = group.filter(other => other !== slot).map(other => other.name)
       if (others.length === 0) continue
-      report(slot, 'default', 'slot.config_error', `'${others[0]}' is the default ${slot.type} slot already; take \`default\` from one of them`,
+      report(slot, 'default', 'slot.config_error', `'${others[0]}' is already the default ${slot.type} slot; remove \`default\` from one of them`,
         { param: 'default', details: { type: slot.type, conflicting_slots: others } })
     }
   }
@@ -85,7 +85,7 @@ function checkExclusivity (slots: readonly NamedSlotConfig[], context: SlotSetCo
       continue
     }
     report(slot, 'exclusivity', 'slot.config_error',
-      `slot '${slot.name}' wants device ${context.device(slot)} for itself and so does '${names[0]}'; disable one of them`, { param: 'device', details })
+      `slots '${slot.name}' and '${names[0]}' both need device ${context.device(slot)} to themselves; disable one of them`, { param: 'device', details })
   }
 }
 
@@ -113,7 +113,7 @@ export function assertNoRival (
   const [, [rival] = []] = [...rivalsOf(running, context)].find(([slot]) => slot.name === name) ?? []
   if (rival === undefined) return
   const code = context.device(rival) === 'npu' ? 'slot.npu_exclusivity_violation' : 'slot.config_error'
-  throw svcError(code, `slot '${name}' cannot run beside '${rival.name}', which is up; unload that slot first`,
+  throw svcError(code, `slot '${name}' cannot run beside '${rival.name}', which is running; unload that slot first`,
     { details: { slot: name, conflicting_slots: [rival.name], hint: `svc slot unload ${rival.name}` }, heals: true })
 }
 
@@ -147,7 +147,7 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
   }
   const deviceClass = deviceClassOf(context.device(slot))
   if (slot.mtp === true && deviceClass !== 'gpu') {
-    report(slot, 'args', 'slot.config_error', `multi-token prediction drafts on a GPU and slot '${slot.name}' runs on the ${deviceClass}; set mtp to false or null`,
+    report(slot, 'args', 'slot.config_error', `multi-token prediction needs a GPU, but slot '${slot.name}' runs on the ${deviceClass}; set mtp to false or null`,
       { param: 'mtp' })
   }
   checkArgs(slot, provider, report)
@@ -193,7 +193,7 @@ function checkProfile (slot: NamedSlotConfig, provider: EngineProvider, context:
   if (slot.profile === null || !provider.slotTypes.includes(slot.type)) return
   const profile = context.profiles.get(slot.profile)
   if (profile === undefined) {
-    return report(slot, 'profile', 'profiles.not_found', `no profile is named '${slot.profile}'; \`svc profile list\` shows what there is`, { param: 'profile', details: { profile: slot.profile } })
+    return report(slot, 'profile', 'profiles.not_found', `no such profile: '${slot.profile}'; \`svc profile list\` shows all profiles`, { param: 'profile', details: { profile: slot.profile } })
   }
   if (reportRefusal(slot, 'profile', 'profile', report, () => profileWords(profile, provider.flags))) return
   const misfit = profileMisfit(profile, device, slot.type, provider, context.providers)

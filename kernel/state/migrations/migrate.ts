@@ -24,7 +24,7 @@ export function migrate (connection: Connection, migrations: readonly DatabaseMi
           .run(migration.version, migration.name, checksum, new Date().toISOString())
       } else if (known !== checksum) {
         throw svcError('state.database_failed',
-          `step ${migration.version} (${migration.name}) of the state database is not the one this release has; restore the database or the release that wrote it`,
+          `step ${migration.version} (${migration.name}) of the state database differs from the one in this release; restore the database or the release that wrote it`,
           { details: { version: migration.version } })
       }
     })

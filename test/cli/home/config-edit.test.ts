@@ -83,7 +83,7 @@ t.test('a draft that makes something wrong, in its own file or in another, stays
   const draft = /Your edit is in (\S+)/.exec(clash.stderr)![1]!
   t.equal(readFileSync(draft, 'utf8'), `${CPU}port = 8085\n`)
   const orphan = await edit(home, 'profiles', ': > "$0"')
-  t.match(orphan, { code: 1, stderr: /profiles\.toml is not valid:\n {2}slots\/one\.toml: profile: no profile is named 'mine'/ })
+  t.match(orphan, { code: 1, stderr: /profiles\.toml is not valid:\n {2}slots\/one\.toml: profile: no such profile: 'mine'/ })
   t.match(read(home, 'profiles.toml'), 'profile.mine')
   t.match(await edit(home, 'agents/hermes', 'printf "[agent]\\nname = \\"pi\\"\\n" > "$0"'), { code: 1, stderr: /agents\/hermes\.toml is not valid:\n {2}agent\.name must be hermes/ })
   t.match(await edit(home, 'slots/two', 'echo "device = 5" > "$0"'), { code: 1, stderr: /slots\/two\.toml is not valid:\n {2}device must be one of/ })

@@ -82,18 +82,18 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['engines/broken.toml', '', 'plugin.manifest_invalid', 'error', /surfaces/],
   ['svc.toml', 'plugins.config.imagegen.silence_timeout_s', 'plugin.config_invalid', 'error', /number/],
   ['svc.toml', 'plugins.config.llm-sever', 'plugin.not_found', 'warning', /did you mean llm-server\?/],
-  ['slots/engineless.toml', 'provider', 'slot.provider_gone', 'error', /no provider is named 'nobody'; there are: .*llm-server/],
+  ['slots/engineless.toml', 'provider', 'slot.provider_gone', 'error', /no such provider: 'nobody'; there are: .*llm-server/],
   ['slots/modelless.toml', 'model.default', 'model.not_found', 'error', /'unheard' of slot 'modelless' is not in the registry; register it/],
   ['slots/sleeping.toml', 'model.default', 'model.not_found', 'warning', /'unheard'/],
   ['slots/lost.toml', 'model.default', 'slot.load_failed', 'error', /the file of model 'lost' cannot be read at \/lost\.gguf/],
-  ['slots/profileless.toml', 'profile', 'profiles.not_found', 'error', /no profile is named 'absent'/],
+  ['slots/profileless.toml', 'profile', 'profiles.not_found', 'error', /no such profile: 'absent'/],
   ['slots/misfit.toml', 'profile', 'slot.config_error', 'error', /profile 'rocm' does not suit slot 'misfit'/],
   ['slots/one.toml', 'port', 'slot.port_conflict', 'error', /port 8085 belongs to slot 'two'/],
   ['slots/two.toml', 'port', 'slot.port_conflict', 'error', /port 8085 belongs to slot 'one'/],
-  ['slots/one.toml', 'default', 'slot.config_error', 'error', /'two' is the default llm slot already/],
-  ['slots/two.toml', 'default', 'slot.config_error', 'error', /'one' is the default llm slot already/],
+  ['slots/one.toml', 'default', 'slot.config_error', 'error', /'two' is already the default llm slot/],
+  ['slots/two.toml', 'default', 'slot.config_error', 'error', /'one' is already the default llm slot/],
   ['slots/templated.toml', 'chat_template', 'slot.load_failed', 'error', /the chat template cannot be read at .*nix\.jinja/],
-  ['slots/pictured.toml', 'image', 'slot.config_error', 'error', /no image is known under the name 'blub'/],
+  ['slots/pictured.toml', 'image', 'slot.config_error', 'error', /unknown image 'blub'/],
   ['profiles.toml', 'profile.mine.flags', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
   ['slots/greedy.toml', 'profile', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.not_found', 'warning', /'claud' is not a known slot, model or upstream.*did you mean cloud\?/],
@@ -101,9 +101,9 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'warning', /'off' is switched off/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'error', /names 'cloud' itself/],
   ['upstreams.toml', 'upstream.2.name', 'upstream.invalid', 'warning', /is the name of slot 'well'/],
-  ['upstreams.toml', 'upstream.3.slot_name', 'slot.not_found', 'warning', /no slot is named 'nowhere'/],
-  ['providers.toml', 'provider.0.catalog_id', 'upstream.invalid', 'error', /no template is named 'opnai'; did you mean openai\?/],
-  ['providers.toml', 'provider.1.name', 'upstream.already_exists', 'warning', /'cloud' stands in upstreams\.toml too/],
+  ['upstreams.toml', 'upstream.3.slot_name', 'slot.not_found', 'warning', /no such slot: 'nowhere'/],
+  ['providers.toml', 'provider.0.catalog_id', 'upstream.invalid', 'error', /no such template: 'opnai'; did you mean openai\?/],
+  ['providers.toml', 'provider.1.name', 'upstream.already_exists', 'warning', /'cloud' is also in upstreams\.toml/],
   ['capabilities.toml', 'selections.embed.embed.provider', 'capability.invalid_selection', 'error', /no provider is named 'nobody'/],
   ['capabilities.toml', 'selections.embed.embed.model', 'capability.unknown_model', 'warning', /'unheard' is not on this host; pull or register it/],
   ['capabilities.toml', 'selections.voice.tts.device', 'capability.illegal_backend_model_pair', 'warning', /runs on cpu, not gpu-rocm/]
@@ -163,7 +163,7 @@ t.test('the real command: lines for people, 1 for errors, 0 for warnings, nothin
   t.same(readdirSync(join(home, 'etc/svc')), before)
   const meek = homeOf(t, { 'etc/svc/svc.toml': '[plugins.config.nobody]\nx = 1\n', 'etc/svc/slots/agent.toml': `${CPU}model = "known"\n` })
   t.match(await spawnSvc(['config', 'validate', '--home', meek]).finished, {
-    code: 0, stdout: /! svc\.toml\n {4}warning: plugins\.config\.nobody: no plugin has this name/, stderr: ''
+    code: 0, stdout: /! svc\.toml\n {4}warning: plugins\.config\.nobody: no such plugin/, stderr: ''
   })
   const empty = t.testdir({})
   t.equal((await run(['config', 'validate', '--home', empty])).code, 0)

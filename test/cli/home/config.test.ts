@@ -52,7 +52,7 @@ t.test('validate tells all that is wrong in all files, one line for each', async
   const good = home(t, { 'svc.toml': SVC, 'slots/agent.toml': 'device = "cpu"\n' })
   const fine = await run(['config', 'validate', '--home', good])
   t.equal(fine.code, 0, fine.stderr)
-  t.match(fine.stdout, /^! svc\.toml\n {4}warning: plugins\.config\.cloud: no plugin has this name.*\[plugin\.not_found\]\n- providers\.toml: absent\n- upstreams\.toml: absent\n/)
+  t.match(fine.stdout, /^! svc\.toml\n {4}warning: plugins\.config\.cloud: no such plugin.*\[plugin\.not_found\]\n- providers\.toml: absent\n- upstreams\.toml: absent\n/)
   t.match(fine.stdout, '✓ slots/agent.toml')
   const bad = home(t, {
     'svc.toml': '[slots]\nport_range_end = 70000\nidle_timeout = 3\n',

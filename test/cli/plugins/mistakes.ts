@@ -22,7 +22,7 @@ export const route = (url: string): string => `ctx.addRoute(defineRoute({ method
 export const addedMistakes: readonly Mistake[] = [
   { name: 'bad JSON', files: { 'package.json': '{\n  "name": "x",\n  "version": "1.0.0"\n  "type": "module"\n}\n' }, says: /package\.json:4: it is not valid JSON/ },
   { name: 'another contract', files: {}, manifest: { svc: { apiVersion: 2, kind: 'routes' } }, says: /written for version 2 of the plugin contract; this gateway has version 1; take a version of the package.*\(package\.json:1\)/ },
-  { name: 'not built', files: {}, manifest: { exports: './dist/index.js' }, says: /package\.json: the entry dist\/index\.js is not there; run `npm run build`/ },
+  { name: 'not built', files: {}, manifest: { exports: './dist/index.js' }, says: /package\.json: the entry dist\/index\.js does not exist; run `npm run build`/ },
   { name: 'built code throws', files: built(plugin('throws-built', 'throw new Error(\'boom\')')), says: /at register: src\/index\.ts:14: boom/ },
   { name: 'a descriptor key', files: { 'engine.toml': descriptor('badkey', 'devises = ["cpu"]') }, manifest: described, says: /engine\.toml: devises .*did you mean.*devices.*\(line 7\)/ },
   { name: 'a scope\'s route that is taken', files: { 'index.js': plugin('scoped', 'ctx.configureScope(app => { app.get(\'/api/slots\', () => 1) })') }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'/ },
@@ -39,7 +39,7 @@ export const linkedMistakes: readonly Mistake[] = [
   { name: 'register throws', files: { 'index.js': plugin('throws', 'throw new Error(\'boom\')') }, says: /index\.js:4: boom/ },
   { name: 'built code imports what is not there', files: built('import \'some-missing-package\'\n'), says: /src\/index\.ts:11: it imports the package/ },
   { name: 'a syntax error', files: { 'index.js': 'import \'./other.js\'\n', 'other.js': 'export const a = {\n  b: 1 2\n}\n' }, says: /other\.js:2: Unexpected number/ },
-  { name: 'a name that is taken', files: { 'index.js': plugin('api-slots', '') }, says: /index\.js:2: there is a plugin named 'api-slots' already; give it another name/ },
+  { name: 'a name that is taken', files: { 'index.js': plugin('api-slots', '') }, says: /index\.js:2: plugin 'api-slots' already exists; give it another name/ },
   { name: 'an undeclared dependency', files: { 'index.js': 'import \'fs\'\nimport \'some-missing-package\'\n' }, says: /index\.js:2: it imports the package 'some-missing-package', .* declare it in "dependencies"/ },
   { name: 'a placeholder', files: { 'engine.toml': descriptor('badplace', '', '["./engine.mjs", "{prt}"]') }, manifest: described, says: /engine\.toml: process\.1 .*prt.*did you mean.*port.*\(line 3\)/ },
   { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'; choose another URL/ },

@@ -44,10 +44,10 @@ t.test('engines that do not come up: each is told with its reason and the mend',
   const { home, url, onHome, svc, pack, link } = await authorHome(t, `[server]\nport = ${elsewhere}\n` + '[slots]\nhealth_refused_s = 5\nhealth_timeout_s = 10\nautostart = false\n[runtime]\ndriver = "process"\n')
   const taken = await portOfRange(t)
   const slots: ReadonlyArray<readonly [mode: string, slot: string, says: RegExp]> = [
-    ['exits', '', /exited while it was loading, with code 3[^]*no such model[^]*load\.py:42/],
-    ['deaf', '', /does not become healthy.*nothing listens there.*; see that its command makes it listen on the port/],
-    ['ill', '', /spent its 10 s .*GET \/health answered 500/],
-    ['elsewhere', '', /GET \/health answered 404.*; see that its provider names a health path that the engine has/],
+    ['exits', '', /exited during loading, with code 3[^]*no such model[^]*load\.py:42/],
+    ['deaf', '', /does not become healthy.*nothing is listening there.*; check that its command makes it listen on the port/],
+    ['ill', '', /timed out after 10 s .*GET \/health answered 500/],
+    ['elsewhere', '', /GET \/health answered 404.*; check that the health path of its provider exists in the engine/],
     ['fine', `port = ${taken}\n`, /port \d+ .*(?:taken|in use|held)/]
   ]
   mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
@@ -98,6 +98,6 @@ t.test('engines that do not come up: each is told with its reason and the mend',
   t.notMatch(listed, /^ports .*no provider/m)
   const doctor = (await onHome('doctor', '--plain')).stdout
   t.match(doctor, new RegExp(`^OK {3}ports +.*\\b${new URL(url).port}: free, or in use by svc`, 'm'), `not ${elsewhere}, which the file says`)
-  t.match(doctor, /^WARN plugins .*slots\/fine\.toml: no provider is named 'engine-fine'/m)
+  t.match(doctor, /^WARN plugins .*slots\/fine\.toml: no such provider: 'engine-fine'/m)
   t.notMatch(doctor, /^FAIL config .*fine\.toml/m, 'the file is as good as ever')
 })

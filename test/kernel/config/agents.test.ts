@@ -71,15 +71,15 @@ t.test('a file that cannot be read denies its agent everything, and is told like
   const told = shown(config.snapshot.diagnostics).join('\n')
   for (const part of [
     /agents\/cut\.toml {2}is not valid TOML/,
-    /agents\/other\.toml agent\.name must be other, as the file is named/,
-    /agents\/twice\.toml mcp\.servers\.svc-admin\.tools\.blocked names b, which stands in gated as well/,
-    /agents\/twice\.toml mcp\.servers\.svc-admin\.tools\.blocked names a, which stands in allow as well/,
+    /agents\/other\.toml agent\.name must be other, like the name of the file/,
+    /agents\/twice\.toml mcp\.servers\.svc-admin\.tools\.blocked names b, which is also in gated/,
+    /agents\/twice\.toml mcp\.servers\.svc-admin\.tools\.blocked names a, which is also in allow/,
     /agents\/far\.toml mcp\.servers\.files\.url is required for a server that is not builtin/,
     /agents\/far\.toml mcp\.servers\.files\.auth\.env is required for bearer-from-env/,
     /agents\/typo\.toml schema_version must be 1/,
     /agents\/typo\.toml mcp\.servers\.x\.tool .*did you mean tools\?/,
-    /agents\/Mixed_Case\.toml {2}has a name that no agent can have/,
-    /agents\/gone\.toml {2}is a link that leads nowhere/,
+    /agents\/Mixed_Case\.toml {2}has an invalid agent name/,
+    /agents\/gone\.toml {2}is a broken link/,
     /agents\/linked\.toml agent\.name must be linked/
   ]) t.match(told, part)
   t.notMatch(told, /hidden/)

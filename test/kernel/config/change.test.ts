@@ -212,7 +212,7 @@ t.test('files that were changed by hand in the meantime stay', async t => {
   const { config, log } = await openHome(home, {})
   t.same(cleaned(tree(home)), { ...end, 'etc/svc/slots/agent.toml': 'port = 8099\n' })
   t.equal(config.snapshot.slots.get('agent')?.port, 8099)
-  t.match(log.lines.map(line => line.message), [/slots\/agent\.toml: was changed by hand/, /finished a change of several files/])
+  t.match(log.lines.map(line => line.message), [/slots\/agent\.toml: was edited/, /finished a change of several files/])
 })
 
 t.test('a journal whose staged files are gone is taken back', async t => {

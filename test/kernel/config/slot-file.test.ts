@@ -113,8 +113,8 @@ t.test('everything wrong with a file at once, in the words of the file', async t
     ['[server.env]\nTOKEN = 5', 'server.env.TOKEN must be text, got a whole number'],
     ['model = 3\ncontext_size = 512', 'model must be a table, got a whole number'],
     ['slot = 3', /^slot is not a known key/],
-    ['context_size = 512\n[model]\nctx_size = 1024', 'model.ctx_size says something other than context_size; keep one of the two'],
-    ['device = "cpu"\n[slot]\ndevice = "npu"', 'slot.device says something other than device; keep one of the two'],
+    ['context_size = 512\n[model]\nctx_size = 1024', 'model.ctx_size contradicts context_size; keep one of the two'],
+    ['device = "cpu"\n[slot]\ndevice = "npu"', 'slot.device contradicts device; keep one of the two'],
     ['backend = "vulcan"', /^backend must be one of rocm, .*did you mean vulkan\?; better, write `device`$/],
     ['name = "other"', 'name must be agent, the name of the file without .toml; rename one of the two'],
     ['runtime = "Systemd!"', 'runtime must be container, process, docker, podman or the name of a runtime that a plugin brings'],
@@ -183,7 +183,7 @@ t.test('a patch that is wrong is told in its own words', async t => {
     ['context_size = 512', { model: { ctx_size: 'x' } }, 'model.ctx_size must be a whole number, got text'],
     ['', { devcie: null }, 'devcie is not a known key'],
     ['', { model: { nope: null } }, 'model.nope is not a known key'],
-    ['', { context_size: 512, model: { context_size: 1024 } }, 'model.context_size says something other than context_size; keep one of the two'],
+    ['', { context_size: 512, model: { context_size: 1024 } }, 'model.context_size contradicts context_size; keep one of the two'],
     ['', { slot: { device: 'x' } }, 'slot.device must be one of gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu'],
     ['workers = 0', { port: 8081 }, 'workers must be at least 1']
   ]

@@ -64,7 +64,7 @@ t.test('what is broken costs only itself', async t => {
   t.same(config.snapshot.upstreams.map(upstream => upstream.url), ['http://a/v1'])
   t.equal(config.secret('KEY'), 'v')
   t.match(shown(config.snapshot.diagnostics), [
-    /^slots\/Bad Name\.toml {2}has a name that no slot can have/,
+    /^slots\/Bad Name\.toml {2}has an invalid slot name/,
     'slots/bad.toml:2 device must be one of gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu; got "banana"',
     'slots/bad.toml:4 model.ctx_size must be at least 128',
     /^slots\/cut\.toml:1 {2}is not valid TOML: unfinished string/,
@@ -77,7 +77,7 @@ t.test('what is broken costs only itself', async t => {
     /^upstreams\.toml:10 upstream\.2\.key is not a known key/,
     /^providers\.toml:1 provider must be a list of tables, written \[\[provider\]\]/,
     'manifest.json toolbox_images.rocm.digest must be sha256: and 64 hex digits',
-    'hardware.json  is not valid JSON: the text ends too early, perhaps it was cut off',
+    'hardware.json  is not valid JSON: the text ends too early; it may be truncated',
     'api.env:2  is not KEY="value" (line 2)'
   ])
   t.notMatch(JSON.stringify(config.snapshot.diagnostics), /sk-secret/)
@@ -355,7 +355,7 @@ t.test('tool servers of others are files of their own: read strictly, private, a
     id: 'notes', transport: 'stdio', enabled: true, idle_stop_s: 600, secrets: { NOTES_TOKEN: 'ACME_KEY' }, tools: { allow: [], gated: [], blocked: [] }
   })
   t.match(config.snapshot.diagnostics.map(({ file, path, message }) => `${file} ${path} ${message}`), [
-    /^mcp-servers\/Bad Name.toml .*no tool server can have/,
+    /^mcp-servers\/Bad Name.toml .*invalid tool server name/,
     /^mcp-servers\/admin.toml id cannot be admin/,
     /^mcp-servers\/odd.toml speed /,
     /^mcp-servers\/own.toml secrets.KEY cannot be a key of the gateway itself/,

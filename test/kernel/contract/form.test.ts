@@ -34,8 +34,8 @@ t.test('a form that cannot be read says why', async t => {
     [form(...part, '--b-1--'), undefined, 'request.unsupported_media_type', /without content type/],
     [form(...part, '--b-1--'), 'multipart/form-data', 'request.invalid_form', /boundary/],
     [Buffer.alloc(0), TYPE, 'request.invalid_form', /no part/],
-    [form(...part), TYPE, 'request.invalid_form', /cut off/],
-    [form('--b-1', 'Content-Disposition: form-data; name="a"'), TYPE, 'request.invalid_form', /cut off/],
+    [form(...part), TYPE, 'request.invalid_form', /truncated/],
+    [form('--b-1', 'Content-Disposition: form-data; name="a"'), TYPE, 'request.invalid_form', /truncated/],
     [form('--b-1', 'Content-Type: text/plain', '', 'x', '--b-1--'), TYPE, 'request.invalid_form', /no name/],
     [form('--b-1', `X: ${'y'.repeat(20_000)}`, '', 'x', '--b-1--'), TYPE, 'request.invalid_form', /headers of a part/],
     [form(...Array.from({ length: 1001 }, () => part).flat(), '--b-1--'), TYPE, 'request.invalid_form', /more than 1000 parts/]

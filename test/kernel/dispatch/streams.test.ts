@@ -486,7 +486,7 @@ t.test('where a request stands is told from its fields and its slot, when somebo
   }
   const status = (state: SlotState, over: Partial<SlotStatus> = {}): SlotStatus => ({ name: 'a', state, message: '', inFlight: 2, waiting: 3, workers: null, ...over }) as SlotStatus
   const cases: Array<[Partial<ActiveRequest>, SlotStatus | null, string, RegExp | null]> = [
-    [{ slot: null }, null, 'queued', /upstreams are being asked/],
+    [{ slot: null }, null, 'queued', /model lists of upstreams are being fetched/],
     [{}, status('pulling', { message: 'layer 3 of 9' }), 'loading', /^slot 'a' is pulling: layer 3 of 9$/],
     [{}, status('warming'), 'loading', /^slot 'a' is warming$/],
     [{}, status('serving'), 'queued', /^slot 'a' is busy: 2 running, 3 waiting$/],

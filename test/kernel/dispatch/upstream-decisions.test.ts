@@ -218,7 +218,7 @@ t.test('the gateways that a request came through', async t => {
   t.equal(viaFor('a, b', 'me'), 'a, b, me')
   t.equal(viaFor(['a', 'b'], 'me'), 'a, b, me')
   t.strictSame(gatewaysOf(' a ,,b '), ['a', 'b'])
-  t.throws(() => viaFor('a, me,b', 'me'), { code: 'dispatch.loop', status: 508, message: /came back to this gateway/ })
+  t.throws(() => viaFor('a, me,b', 'me'), { code: 'dispatch.loop', status: 508, message: /looped back to this gateway/ })
   t.throws(() => viaFor('a,b,c,d,e,f,g,h', 'me'), { code: 'dispatch.loop', message: /8 gateways/ })
   t.not(newGatewayToken(), newGatewayToken())
 })

@@ -232,7 +232,7 @@ t.test('a home that cannot be written keeps its probe in memory', async t => {
   const cached = hardwareSchema.parse({})
   const hardware = createHardwareService({ paths, log, root, clock: manualClock(), cached, diskPath: '/' })
   t.ok((await hardware.probe()).probed_at)
-  t.match(log.lines, [{ level: 'warn', message: /hardware\.json was not written/ }])
+  t.match(log.lines, [{ level: 'warn', message: /hardware\.json could not be written/ }])
   writeFileSync(join(root, 'x'), '')
   t.notOk(existsSync(paths.etc))
 })

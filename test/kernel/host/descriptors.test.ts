@@ -146,7 +146,7 @@ path = "/v1/audio/speech"
   t.match(await answer('/api/slots/voice'), { profile: 'shrill', image: 'example.org/mynah:shrill' })
   t.match(await answer('/api/profiles/shrill'), { seed: true, flags: '--shrill' })
   await config.patchSvc({ slots: { port_range_start: 9000, port_range_end: 9001 } })
-  await t.rejects(config.patchSvc({ slots: { port_range_start: 8085 } }), { message: /must leave out 8090, the port of mynah/ }, 'a pool may not take it in')
+  await t.rejects(config.patchSvc({ slots: { port_range_start: 8085 } }), { message: /must not contain 8090, the port of mynah/ }, 'a pool may not take it in')
 })
 
 t.test('a package cannot take an image, a profile or a name that somebody else has', async t => {

@@ -99,7 +99,7 @@ t.test('two plugins cannot claim the same route, tool, provider or code', async 
     ['an error code', [claim('a', [], [], [], codes('a', 'one')), claim('b', [], [], [], codes('a', 'one'))], { b: /error code 'a\.one' belongs to plugin 'a'; choose another name/ }],
     ['an error code of the kernel', [claim('a', [], [], [], codes('slot', 'not_found'))], { a: /error code 'slot\.not_found' belongs to the gateway/ }],
     ['built-in plugins share a domain', [claim('a', [], [], [], codes('slot', 'one')), claim('b', [], [], [], codes('slot', 'two'))], {}],
-    ['packages do not', [claim('notes', [], [], [], { ...codes('slot', 'one'), domain: 'notes' })], { notes: /begin with 'slot\.' and must begin with its own name: defineErrors\('notes', / }],
+    ['packages do not', [claim('notes', [], [], [], { ...codes('slot', 'one'), domain: 'notes' })], { notes: /start with 'slot\.' but must start with its own name: defineErrors\('notes', / }],
     ['who is refused claims nothing', [claim('a', [route('GET', 'bad'), route('GET', '/x')]), claim('b', [route('GET', '/x')])], { a: /not valid/ }]
   ]
   for (const [name, claims, expected] of cases) {
@@ -120,7 +120,7 @@ t.test('the shape of what was imported', async t => {
   t.equal(checkPluginShape({ default: good }, 'some-package', { apiVersion: 1, kind: 'routes' }), good, 'a package may be named otherwise')
   const cases: Array<[string, unknown, string, RegExp]> = [
     ['nothing', undefined, 'plugin.not_a_plugin', /definePlugin/], ['no default', {}, 'plugin.not_a_plugin', /definePlugin/], ['an unbranded object', { default: { ...good, name: 'x' } }, 'plugin.not_a_plugin', /./],
-    ['a bad name', like({ name: 'Not Kebab' }), 'plugin.not_a_plugin', /kebab-case/], ['another name', like({ name: 'other' }), 'plugin.not_a_plugin', /calls itself 'other'/],
+    ['a bad name', like({ name: 'Not Kebab' }), 'plugin.not_a_plugin', /kebab-case/], ['another name', like({ name: 'other' }), 'plugin.not_a_plugin', /its name is 'other'/],
     ['a bad kind', like({ kind: 'thing' }), 'plugin.not_a_plugin', /kind 'thing'/], ['no register', like({ register: 1 }), 'plugin.not_a_plugin', /register/],
     ['a requirement that is no ref', like({ requires: { a: { id: 'x.y' } } }), 'plugin.not_a_plugin', /requires\.a/], ['an offer that is no ref', like({ provides: ['x'] }), 'plugin.not_a_plugin', /provides/],
     ['a schema that is none', like({ configSchema: {} }), 'plugin.not_a_plugin', /zod/], ['another contract', like({ apiVersion: 2 }), 'plugin.api_version', /version 2/]

@@ -132,7 +132,7 @@ export default definePlugin({ name: 'foo-bar', kind: 'routes', apiVersion: 1, er
     { code: 'slot.not_found', status: 404, heals: false, when: 'no slot has this name', plugin: null }
   ])
   for (const [define, says] of [
-    ['defineErrors(`slot`, { full: { status: 507, when: `x` } })', /index\.js:5: its error codes begin with 'slot\.' and must begin with its own name: defineErrors\('foo_bar', \.\.\.\)/],
+    ['defineErrors(`slot`, { full: { status: 507, when: `x` } })', /index\.js:5: its error codes start with 'slot\.' but must start with its own name: defineErrors\('foo_bar', \.\.\.\)/],
     ['defineErrors(`foo_bar`, { full: { status: 200, when: `x` } })', /index\.js:4: error code 'foo_bar\.full' has status 200/],
     ['(() => {})', /`errors` holds something that is not made by defineErrors/]
   ] as const) {

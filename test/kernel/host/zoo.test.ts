@@ -66,7 +66,7 @@ const expected: Readonly<Record<string, { phase: string, code: string, message: 
   'zoo-invalid-url': { phase: 'conflicts', code: 'plugin.conflict', message: /'no-slash' is not valid/ },
   'zoo-bad-schema': { phase: 'preflight', code: 'plugin.preflight_failed', message: /schema\.body of POST \/api\/zoo\/bad-schema is not a zod schema/ },
   'zoo-bad-fastify-schema': { phase: 'preflight', code: 'plugin.preflight_failed', message: /schema/ },
-  'zoo-late-call': { phase: 'start', code: 'plugin.late_call', message: /ctx\.addRoute after its register/ },
+  'zoo-late-call': { phase: 'start', code: 'plugin.late_call', message: /ctx\.addRoute after register had returned/ },
   'zoo-nested': { phase: 'register', code: 'plugin.background_failure', message: /nobody waits for me/ },
   'zoo-nested-scope': { phase: 'preflight', code: 'plugin.preflight_failed', message: /nested scope/ },
   'zoo-leaky': { phase: 'preflight', code: 'plugin.preflight_failed', message: /after the hook/ },

@@ -63,5 +63,5 @@ t.test('a database that takes nothing is a clear error', async t => {
   t.teardown(() => database.close())
   const jobs = createJobStore(database, new FakeClock())
   database.connection.exec('PRAGMA query_only = 1')
-  t.throws(() => jobs.create({ kind: KIND, target: 'a' }), { code: 'state.database_failed', message: /does not take a job/ })
+  t.throws(() => jobs.create({ kind: KIND, target: 'a' }), { code: 'state.database_failed', message: /cannot store a job/ })
 })

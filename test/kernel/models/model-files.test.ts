@@ -59,7 +59,7 @@ t.test('files that are none, cut short, or damaged', async t => {
   const broken: ReadonlyArray<readonly [string, Buffer, RegExp]> = [
     ['empty', Buffer.alloc(0), /magic/], ['text', Buffer.from('hello, this is a README'), /magic/], ['half a word', Buffer.from('GG'), /magic/],
     ['header cut', good.subarray(0, 40), /middle of its header/], ['header cut later', good.subarray(0, 9_000), /middle of its header/],
-    ['weights cut', good.subarray(0, good.length - 1), /cut short: tensor output\.weight needs \d+ bytes/],
+    ['weights cut', good.subarray(0, good.length - 1), /truncated: tensor output\.weight needs \d+ bytes/],
     ['a version of its own', Buffer.concat([good.subarray(0, 4), Buffer.from([99, 0, 0, 0]), good.subarray(8)]), /version/],
     ['a count from hell', huge, /exceeds maximum/]
   ]

@@ -47,7 +47,7 @@ t.test('a bad row of the registry is left out and told, and the others stay', as
   t.match(registry.get('qwen3.5-4b'), { path: '/m/q.gguf' }, 'an id that was left unquoted')
   t.equal(registry.get('bad'), undefined)
   t.match(log.lines.map(line => line.message), [
-    'registry.toml: models.bad.path must be an absolute path; the row is left out',
+    'registry.toml: models.bad.path must be an absolute path; the row is ignored',
     /models\.bad\.colour is not a known key/, /models\.worse\.path is required/, /models\."two words" needs an id/
   ])
 })

@@ -90,7 +90,7 @@ for (const kind of ['docker', 'podman'] as const) {
     })
 
     t.test('an image or a mount that is not there', async t => {
-      await t.rejects(launch({ image: 'svc-test/nowhere:1' }), { code: 'runtime.image_missing', message: /svc-test\/nowhere:1 is not there; pull it first/ })
+      await t.rejects(launch({ image: 'svc-test/nowhere:1' }), { code: 'runtime.image_missing', message: /svc-test\/nowhere:1 is missing; pull it first/ })
       const nowhere = join(t.testdir(), 'nowhere')
       const mounts = [{ source: nowhere, target: '/models', readOnly: true }]
       const trying = async (): Promise<void> => {

@@ -220,6 +220,6 @@ t.test('the nodes of a host', async t => {
 t.test('a device that is not there is an error that says what is', async t => {
   t.same(deviceAccess('cpu', null, 'container', unprobed), { devices: [], cdiDevices: [], groups: [], securityOpts: [], env: {} })
   t.throws(() => deviceAccess('gpu-vulkan', 7, 'container', twoAmd), {
-    code: 'slot.load_failed', message: /gpu-vulkan is not there.*GPU 7 \(for gpu-vulkan this host has 0 Radeon, 1 Radeon\)/, details: { device: 'gpu-vulkan', gpu_index: 7 }
+    code: 'slot.load_failed', message: /gpu-vulkan is missing.*GPU 7 \(for gpu-vulkan this host has 0 Radeon, 1 Radeon\)/, details: { device: 'gpu-vulkan', gpu_index: 7 }
   })
 })

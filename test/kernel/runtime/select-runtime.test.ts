@@ -97,13 +97,13 @@ t.test('a driver that was asked for and does not answer is an error with the nex
   const file = join(await socketFolder(t), 'stale.sock')
   await writeFile(file, '')
   const cases: readonly (readonly [string, DriverSetting, RegExp])[] = [
-    [silent, 'podman', /DOCKER_HOST gave no answer within 0\.2 s/],
+    [silent, 'podman', /DOCKER_HOST did not answer within 0\.2 s/],
     [other.host, 'docker', /DOCKER_HOST is podman \(.*driver to auto/],
-    [`unix://${file}`, 'podman', /DOCKER_HOST has nothing behind it \(.*connection refused/],
+    [`unix://${file}`, 'podman', /DOCKER_HOST refuses connections/],
     ['unix:///nowhere/at/all.sock', 'podman', /DOCKER_HOST does not exist.*systemctl start podman\.socket/],
-    ['tcp://127.0.0.1:1', 'podman', /DOCKER_HOST has nothing behind it/],
+    ['tcp://127.0.0.1:1', 'podman', /DOCKER_HOST refuses connections/],
     ['tcp://127.0.0.1:2376', 'podman', /DOCKER_HOST cannot be reached \(.*ENOENT/],
-    ['ssh://me@127.0.0.1:1', 'podman', /DOCKER_HOST has nothing behind it/],
+    ['ssh://me@127.0.0.1:1', 'podman', /DOCKER_HOST refuses connections/],
     ['ftp://nonsense', 'podman', /DOCKER_HOST is not usable: ftp:\/\/nonsense has a scheme/]
   ]
   for (const [host, driver, message] of cases) {
@@ -184,11 +184,11 @@ t.test('the engine host of the last run is waited for while it is silent, and no
   const second = await selectRuntime(options)
   t.equal(second.info.driver, 'docker', 'it is silent, and answers a little later')
   await second.close()
-  t.match(log.lines.join('\n'), /DOCKER_HOST ran the engines of this home and gave no answer within 0\.2 s.*waiting for it, up to 60 s/)
+  t.match(log.lines.join('\n'), /DOCKER_HOST ran the engines of this home but did not answer within 0\.2 s.*waiting for it, up to 60 s/)
 
   daemon.routes.set('GET /version', () => undefined)
   await t.rejects(selectRuntime({ ...options, waitMs: 100 }), {
-    code: 'runtime.unavailable', message: /DOCKER_HOST ran the engines of this home and gave no answer.*start it, or set \[runtime\] driver to process/
+    code: 'runtime.unavailable', message: /DOCKER_HOST ran the engines of this home but did not answer.*start it, or set \[runtime\] driver to process/
   }, 'it stays silent: its engines may run')
   const stop = new AbortController()
   const waiting = selectRuntime({ ...options, signal: stop.signal })

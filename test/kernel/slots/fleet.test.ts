@@ -351,10 +351,10 @@ t.test('a launch that waits for its model ends with the budget of the moment', a
     settings: { model_fetch_timeout_s: 5 }, prepared: () => waits ? new Promise(() => {}) : Promise.resolve()
   })
   t.equal(await outcome(fleet.owner('a').load(never), 5_000), 'slot.load_failed')
-  t.match(fleet.status('a').failure, { message: /spent its 5 s for fetching the model/ })
+  t.match(fleet.status('a').failure, { message: /timed out after 5 s while fetching the model/ })
   configure({}, { model_fetch_timeout_s: 2 })
   t.equal(await outcome(fleet.owner('a').load(never), 2_000), 'slot.load_failed')
-  t.match(fleet.status('a').failure, { message: /spent its 2 s/ })
+  t.match(fleet.status('a').failure, { message: /timed out after 2 s/ })
   waits = false
   await outcome(fleet.owner('a').load(never))
   t.equal(state('a'), 'ready', 'and nothing of them stands in the way')

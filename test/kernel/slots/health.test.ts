@@ -41,7 +41,7 @@ t.test('waiting tells what the check says once it is news, and gives up on what 
   type Case = [name: string, result: (at: number) => ProbeResult, listensLate: boolean, endsAt: number | null, said: RegExp]
   const cases: Case[] = [
     ['a steady 404', () => ({ verdict: 'failed', status: 404 }), false, 60_000, /^GET \/health answered 404, \d+ times$/],
-    ['nobody listens', () => 'refused', false, 60_000, /was refused: nothing listens there, \d+ times$/],
+    ['nobody listens', () => 'refused', false, 60_000, /was refused: nothing is listening there, \d+ times$/],
     ['nobody listens yet', () => 'refused', true, null, /was refused/],
     ['an error of the server', () => ({ verdict: 'failed', status: 500 }), false, null, /answered 500/],
     ['a word in between', at => at > 30_000 && at < 31_000 ? 'loading' : 'refused', false, 91_500, /was refused/]

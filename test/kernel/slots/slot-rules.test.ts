@@ -52,11 +52,11 @@ t.test('what a slot of several engines cannot be is refused by name, with the ke
   const cases: Array<[slot: SlotConfigInput, param: string | null, says: RegExp]> = [
     [{ replicas: 2 }, null, /^/],
     [{ replicas: 2, min_replicas: 1, max_replicas: 4 }, null, /^/],
-    [{ replicas: 3, max_replicas: 2 }, 'max_replicas', /3 replicas and `max_replicas` allows 2/],
-    [{ min_replicas: 2 }, 'min_replicas', /keeps 2 replicas up and may have 1/],
+    [{ replicas: 3, max_replicas: 2 }, 'max_replicas', /3 replicas but `max_replicas` allows 2/],
+    [{ min_replicas: 2 }, 'min_replicas', /keeps 2 replicas running but may have 1/],
     [{ max_replicas: 2, port: 8100 }, 'port', /leave `port` out/],
     [{ max_replicas: 2, type: 'image' }, 'replicas', /an image slot has one engine/],
-    [{ max_replicas: 2, provider: 'greedy' }, 'replicas', /have their device for themselves/],
+    [{ max_replicas: 2, provider: 'greedy' }, 'replicas', /need their device to themselves/],
     [{ max_replicas: 2, type: 'embedding', served_by: 'b' }, 'replicas', /has no replicas of its own/]
   ]
   for (const [slot, param, says] of cases) {
@@ -125,7 +125,7 @@ t.test('a problem says who, where and what to do', async t => {
   const [port] = checkSlotSet(setOf({ a: { port: 8085 }, b: { port: 8085 } }), contextOf())
   t.match(port, { param: 'port', message: /port 8085 belongs to slot 'b'/, details: { owners: ['b'] } })
   const [told] = checkSlotSet(setOf({ a: { runtime_options: { zone: 'b' } } }), contextOf())
-  t.match(told, { message: /names a driver of a plugin; take it out with `svc slot edit a --runtime-option none`, or send it as null$/ })
+  t.match(told, { message: /needs a slot whose `runtime` is a driver from a plugin; remove it with `svc slot edit a --runtime-option none`, or send it as null$/ })
 })
 
 t.test('what one slot clashes with clashes with it, whatever the order', async t => {

@@ -242,7 +242,7 @@ t.test('what waits outlives the gateway; what ran when it stopped is not run aga
   await cut
   const second = await inbox(t, { home: first.home })
   t.match(await second.list(), [{ id, state: 'pending', args: { hf_token: '***' } }])
-  t.match(await second.one(running), { state: 'failed', error: { code: 'mcp.cancelled', message: /what it began may go on/ } })
+  t.match(await second.one(running), { state: 'failed', error: { code: 'mcp.cancelled', message: /what it started may continue/ } })
   t.match(await second.approve(running), { status: 409 })
   t.match(await second.approve(id), { json: { approval: { state: 'executed' } } })
   t.same(second.ran.map(({ args }) => args), [PULL])

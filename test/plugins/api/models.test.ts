@@ -59,7 +59,7 @@ t.test('files: preview, scan, and rows that were chosen', async t => {
   t.match(of('half-00001-of-00002.gguf'), { problem: /part half-00002-of-00002\.gguf is missing/ })
   t.match(of('Sight-4B-Q8_0.gguf'), { suggested_capabilities: ['chat', 'vision'] }, 'a projector lies beside it')
   t.match(of('model.gguf'), { suggested_id: 'org/own' }, 'what a pull left beside it')
-  t.match(of('broken.gguf'), { kind: 'unknown', confidence: 0, problem: /cut short|header/ })
+  t.match(of('broken.gguf'), { kind: 'unknown', confidence: 0, problem: /truncated|header/ })
   t.match(of('paint.safetensors'), { suggested_capabilities: ['image'], kind: 'model', problem: null })
   t.match(of('vae.safetensors'), { problem: /goes with an image model/ })
   t.match(of('who-knows.safetensors'), { kind: 'unknown', problem: /nothing says/ })
@@ -77,7 +77,7 @@ t.test('files: preview, scan, and rows that were chosen', async t => {
   })
   t.same(chosen.json.added, ['mystery', 'Sight-4B-Q8_0'])
   t.match(chosen.json.skipped.map(({ reason }: { reason: string }) => reason), [
-    /invalid_model: .*(cut short|header)/, 'already_registered', /invalid_model: .*does not exist/, 'missing_path', 'row_not_an_object', 'invalid_defaults',
+    /invalid_model: .*(truncated|header)/, 'already_registered', /invalid_model: .*does not exist/, 'missing_path', 'row_not_an_object', 'invalid_defaults',
     /invalid_model: .*colour/i, /invalid_model: .*absolute/
   ])
   t.match((await gateway.call('GET', '/api/models/Sight-4B-Q8_0')).json, {

@@ -98,7 +98,7 @@ t.test('a slot that could not come up is not made, and the refusal says why', as
   const named = await painting(t, 'registry.example/brush:1', { 'etc/svc/slots/img.toml': 'type = "image"\nenabled = false\n' })
   t.match(await named.call('POST', '/services/painter/install', {}), { status: 409, json: { error: { code: 'services.cannot_install', message: /Painter cannot run as a slot here: .*img.*exists/ } } })
   const nameless = await painting(t, 'brush')
-  t.match(await nameless.call('POST', '/services/painter/install', {}), { status: 409, json: { error: { message: /no image is known under the name 'brush'/ } } })
+  t.match(await nameless.call('POST', '/services/painter/install', {}), { status: 409, json: { error: { message: /unknown image 'brush'/ } } })
   t.strictSame([...nameless.gateway.kernel().config.snapshot.slots.keys()], [])
 })
 

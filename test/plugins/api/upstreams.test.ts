@@ -201,7 +201,7 @@ t.test('rows written by hand that take a key somewhere else are told', async t =
   const { diagnostics } = (await gateway.call('GET', '/api/status')).json as { diagnostics: Array<{ file: string, path: string, message: string, code: string }> }
   const told = diagnostics.filter(({ code }) => code === 'upstream.key_required')
   t.match(told.map(({ path, message }) => `${path}: ${message}`), [
-    /^upstream\.0\.auth_value_env: ONE_KEY goes to http:\/\/one\.example, and is the key of upstream 'two'/,
+    /^upstream\.0\.auth_value_env: ONE_KEY goes to http:\/\/one\.example, and is also the key of upstream 'two'/,
     /^upstream\.1\.auth_value_env: .* upstream 'one'/,
     /^upstream\.2\.auth_value_env: HF_TOKEN is a secret of the gateway itself/
   ])

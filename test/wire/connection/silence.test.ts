@@ -148,7 +148,7 @@ t.test('an engine is lost when neither its answers nor its health check come for
   t.match(gateway.slots.status('agent'), { state: 'serving' }, 'a minute without either, not two halves')
   await clock.advance(20_000)
   t.equal(await answer.ended, 200)
-  t.match(answer.text(), /"code":"dispatch\.upstream_failed".*said nothing for 60 s/)
+  t.match(answer.text(), /"code":"dispatch\.upstream_failed".*has been silent for 60 s/)
   silent = false
   await clock.advance(5_000)
   await until(() => gateway.slots.status('agent').state === 'ready', 'the slot comes up again by itself')

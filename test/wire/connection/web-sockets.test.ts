@@ -187,7 +187,7 @@ t.test('a client that breaks a rule is told by the code of the close', async t =
     [1009, '', socket => socket.send('x'.repeat(1025))],
     [1002, '', socket => { (socket as unknown as { _socket: Socket })._socket.write(Buffer.from([0xf1, 0x80, 0, 0, 0, 0])) }],
     [1007, '', socket => socket.send(Buffer.from([0xff]), { binary: false })],
-    [1011, /^internal error; the log has it under request id [\w-]+$/, socket => socket.send('fail')],
+    [1011, /^internal error; see the log, request id [\w-]+$/, socket => socket.send('fail')],
     [1011, 'slot.pinned: not now', socket => socket.send('refuse')],
     [1011, 'é'.repeat(61), socket => socket.send('odd')]
   ]
@@ -202,7 +202,7 @@ t.test('a client that breaks a rule is told by the code of the close', async t =
   const talker = it.open('/api/still')
   await once(talker, 'open')
   for (let i = 0; i < 2; i++) talker.send('x'.repeat(60_000))
-  t.strictSame(await closing(talker), [1008, 'this socket takes no messages'])
+  t.strictSame(await closing(talker), [1008, 'this socket accepts no messages'])
 })
 
 t.test('a client that ends its side, or is gone, ends what serves it', async t => {

@@ -107,7 +107,7 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     t.match(via, /^elsewhere, [0-9a-f]{12}$/)
     const { length } = upstream.calls
     const again = await passed(via)
-    t.match(await again.json(), { type: 'error', error: { type: /./, message: /came back to this gateway/ } })
+    t.match(await again.json(), { type: 'error', error: { type: /./, message: /looped back to this gateway/ } })
     t.equal(upstream.calls.length, length)
   })
 

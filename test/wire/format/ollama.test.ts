@@ -158,7 +158,7 @@ t.test('Ollama\'s words over an engine and an upstream that speak chat completio
       })
     }
     gateway.runtime.engine('agent').answer({ status: 500 })
-    t.match(await json('/api/generate', { model: 'agent', prompt: '<s>hi', raw: true }), { error: /serves no completions/ }, 'which this engine does not have')
+    t.match(await json('/api/generate', { model: 'agent', prompt: '<s>hi', raw: true }), { error: /does not serve completions/ }, 'which this engine does not have')
     for (const [body, problem] of [
       [{ template: '{{ .Prompt }}' }, /'template'/], [{ context: [1, 2] }, /'context'/], [{ suffix: 'x' }, /'suffix' cannot be used: agent does not support insert/],
       [{ prompt: 3 }, /'prompt' must be a string/], [{ images: ['nothing'] }, /'images\.0' must be a JPEG/], [{ format: 'xml' }, /'format' must be/],

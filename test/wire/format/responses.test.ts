@@ -157,7 +157,7 @@ t.test('the openai client gets responses, whole and streamed', async t => {
     const last = text.split('\n\n').at(-2)!
     t.match(last, /^event: error\n/)
     t.match(JSON.parse(last.slice(last.indexOf('{'))), {
-      type: 'error', code: 'dispatch.upstream_failed', message: /broke off/, param: null, error: { type: 'server_error', request_id: /./ }
+      type: 'error', code: 'dispatch.upstream_failed', message: /failed in the middle of its answer/, param: null, error: { type: 'server_error', request_id: /./ }
     })
   })
 })

@@ -57,7 +57,7 @@ t.test('a model that only the first replica can load is taken back from it, and 
   const before = await startedWith(gateway)
   isShort = true
   await t.rejects(gateway.slots.load('agent', { model: 'other' }), {
-    code: 'slot.load_failed', message: /^slot 'agent' was not given 'other': .*slot 'agent' \(replica 2\).*no memory left; it is back on 'fake-model'$/
+    code: 'slot.load_failed', message: /^slot 'agent' could not switch to 'other': .*slot 'agent' \(replica 2\).*no memory left; it is back on 'fake-model'$/
   })
   t.strictSame(await startedWith(gateway), before, 'both run what they ran')
   t.match(gateway.status(), { modelId: 'fake-model', replicas: [{ state: 'ready' }, { state: 'ready' }] })

@@ -82,7 +82,7 @@ t.test('a request that comes around is refused by the gateway that it comes back
   const looped = await a.chat({ model: 'ghost' })
   t.equal(looped.status, 508)
   t.equal(looped.headers.get('x-should-retry'), 'false')
-  t.match(await looped.json(), { error: { code: 'dispatch.loop', message: /came back to this gateway/ } })
+  t.match(await looped.json(), { error: { code: 'dispatch.loop', message: /looped back to this gateway/ } })
   t.equal(a.runtime.started.length + b.runtime.started.length, 0, 'a loop is no reason to fall back')
   t.equal(a.gateway.inference().upstreamService.get('b')?.circuit.failures, 0, 'nor an illness')
   await Promise.all([a, b].map(idle))

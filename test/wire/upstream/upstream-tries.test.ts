@@ -58,7 +58,7 @@ t.test('429 with Retry-After: the same bytes again, not before it is over', asyn
   for (const { headers } of upstream.calls) t.equal(headers.authorization, `Bearer ${KEY}`)
   t.equal(timers(), 0)
   t.notMatch(JSON.stringify(gateway.logs), KEY)
-  t.match(gateway.logs.filter(({ message }) => /tried again/.test(message)), [{ level: 'info', fields: { upstream: 'up', status: 429, try: 1 } }])
+  t.match(gateway.logs.filter(({ message }) => /trying again/.test(message)), [{ level: 'info', fields: { upstream: 'up', status: 429, try: 1 } }])
 })
 
 t.test('503 until it is well; pauses grow; a stream comes through byte for byte', async t => {

@@ -57,7 +57,7 @@ export async function watchHealth (
       heard = work.heard()
       const limitMs = unresponsiveMs()
       if (limitMs === 0 || silentSince === null || clock.monotonic() - silentSince < limitMs) continue
-      return lost(`the engine has said nothing for ${Math.round(limitMs / 1000)} s, neither to its requests nor to its health check at ${check.path}`)
+      return lost(`the engine has been silent for ${Math.round(limitMs / 1000)} s, on its requests and on its health check at ${check.path}`)
     }
   } catch (error) {
     if (!signal.aborted) throw error

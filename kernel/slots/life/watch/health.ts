@@ -140,7 +140,7 @@ export function wordsOf (path: string, result: ProbeResult): string {
     const { status, message = '' } = result
     return `GET ${path} answered ${status}${message === '' ? '' : `: ${shownName(message)}`}`
   }
-  return `GET ${path} ${result === 'refused' ? 'was refused: nothing listens there' : result === 'silent' ? 'got no answer' : `says ${result}`}`
+  return `GET ${path} ${result === 'refused' ? 'was refused: nothing is listening there' : result === 'silent' ? 'got no answer' : `says ${result}`}`
 }
 
 /**
@@ -154,7 +154,7 @@ export async function lookAgain (
   for (let look = 1; ; look++) {
     const result = await probe(address, check, signal)
     if (verdictOf(result) === 'ok' || result === 'silent') return null
-    if (look === LOOKS) return `the engine broke off an answer and does not pass its health check any more: ${wordsOf(check.path, result)}`
+    if (look === LOOKS) return `the engine ended an answer early and no longer passes its health check: ${wordsOf(check.path, result)}`
     await pause(clock, LOOK_AGAIN_MS, signal)
     signal.throwIfAborted()
   }

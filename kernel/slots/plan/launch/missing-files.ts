@@ -15,7 +15,7 @@ export async function missingFiles (
 ): Promise<readonly MissingFile[]> {
   const files: ReadonlyArray<readonly [what: string, path: string | null, param: string]> = [
     [`the file of model '${model.id}'`, model.path, 'model.default'],
-    [`the projector of model '${model.id}' (\`vision = false\` does without)`, projectorOf(slot, model), 'vision'],
+    [`the projector of model '${model.id}' (\`vision = false\` runs without it)`, projectorOf(slot, model), 'vision'],
     ['the chat template', chatTemplate, 'chat_template']
   ]
   const looked = await Promise.all(files.map(async ([what, path, param]): Promise<MissingFile | null> => path === null

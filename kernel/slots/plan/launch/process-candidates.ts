@@ -19,7 +19,7 @@ export async function chooseCandidate (
   const tried = [...new Set(candidates.map(candidate => candidate.label))]
   const commands = [...new Set(candidates.flatMap(({ install }) => install === undefined ? [] : [`run \`${install}\``]))]
   throw svcError('runtime.unavailable', tried.length === 0
-    ? `${who} needs a container engine: provider ${provider.name} has no way to run without one; start Docker or Podman`
+    ? `${who} needs a container engine: provider ${provider.name} cannot run without one; start Docker or Podman`
     : `${who} cannot run: no container engine is in use, and ${absent(tried)}; ${[...commands, 'start Docker or Podman', `install ${tried[0]!}`].join(', or ')}`,
   { details: { provider: provider.name, tried }, heals: false })
 }

@@ -17,7 +17,7 @@ export function preferredProfile (
   const wanted = modelId === null ? undefined : models.get(modelId)?.defaults.profile
   if (wanted === undefined) return { profile: null, skipped: null }
   const provider = providers.get(slot.provider)
-  const misfit = provider === undefined ? 'its provider is not there' : profileMisfit(profiles.get(wanted), device, slot.type, provider, providers)
+  const misfit = provider === undefined ? 'its provider is missing' : profileMisfit(profiles.get(wanted), device, slot.type, provider, providers)
   if (misfit === null) return { profile: wanted, skipped: null }
   return {
     profile: null,

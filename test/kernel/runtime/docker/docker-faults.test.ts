@@ -141,7 +141,7 @@ t.test('a daemon that never answers', async t => {
   for (const route of [`GET /containers/${id}/json`, `DELETE /containers/${id}`, `POST /containers/${id}/stop`, 'GET /containers/json']) {
     fake.routes.set(route, () => undefined)
   }
-  const silent = { code: 'runtime.unavailable', message: /gave no answer within 30 s while/ }
+  const silent = { code: 'runtime.unavailable', message: /did not answer within 30 s while/ }
   await t.rejects(within(120_000, 'inspect', runtime.inspect(id)), silent)
   await t.rejects(within(120_000, 'remove', runtime.remove(id)), silent)
   await t.rejects(within(120_000, 'stop', runtime.stop(id, 1)), silent)
@@ -245,12 +245,12 @@ t.test('errors of the daemon come with what to do', async t => {
   const { fake, runtime } = await open(t)
   const spec = tinyContainer('a/b:1', { name: 'svc-a', port: 80, labels: mine, env: {} })
   for (const [status, message, code, expected] of [
-    [404, 'No such image: a/b:1', 'runtime.image_missing', /image a\/b:1 is not there; pull it first/],
+    [404, 'No such image: a/b:1', 'runtime.image_missing', /image a\/b:1 is missing; pull it first/],
     [500, 'could not select device driver "cdi" with capabilities: []', 'runtime.failed', /28\.2 or newer/],
     [500, 'CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=0', 'runtime.failed', /nvidia-ctk cdi generate/],
     [500, 'container-init binary not found on the host', 'runtime.failed', /install catatonit/],
     [400, 'invalid mount config for type "bind": bind source path does not exist: /models', 'runtime.failed', /\/models; create the path/],
-    [500, 'mkdir /x: no space left on device', 'runtime.failed', /make room/],
+    [500, 'mkdir /x: no space left on device', 'runtime.failed', /free some space/],
     [409, 'Conflict. The container name "/svc-a" is already in use', 'runtime.failed', /creating svc-a failed: Conflict/]
   ] as const) {
     fake.routes.set('POST /containers/create', (_request, response) => json(response, status, { message }))
@@ -296,7 +296,7 @@ t.test('pull: what goes wrong in the middle', async t => {
   await t.rejects(pull(), { code: 'runtime.image_missing', message: /a\/b:1 cannot be pulled: unexpected EOF/ }, 'told after status 200')
   fake.routes.set('POST /images/create', (_request, response) =>
     response.end('{"error":"write /var/lib/docker/tmp/x: no space left on device"}\n'))
-  await t.rejects(pull(), { code: 'runtime.failed', message: /make room/ })
+  await t.rejects(pull(), { code: 'runtime.failed', message: /free some space/ })
   fake.routes.set('POST /images/create', (_request, response) => {
     response.write(layer)
     setImmediate(() => response.destroy())

@@ -34,7 +34,7 @@ t.test('a stop that waits when the driver is closed says that the gateway stops,
   const stopping = runtime.stop(id, 60)
   t.match(await lines.next(), { value: 'asked to stop' })
   await runtime.close()
-  await t.rejects(stopping, { code: 'gateway.stopping', message: /stops before engine deaf has ended/ })
+  await t.rejects(stopping, { code: 'gateway.stopping', message: /stopped before engine deaf had exited/ })
   await t.rejects(runtime.remove(id), { code: 'gateway.stopping' })
 })
 

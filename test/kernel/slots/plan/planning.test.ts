@@ -141,13 +141,13 @@ t.test('what is left of an earlier run is adopted or removed', async t => {
   ], wanted)
   t.strictSame(plan.adopt.map(({ slot, engine: { id } }) => [slot, id]), [['a', 'young']])
   t.strictSame(Object.fromEntries(plan.remove.map(({ engine: { id }, reason }) => [id, reason])), {
-    old: 'a younger engine of its slot is there',
-    nameless: 'a younger engine of its slot is there',
+    old: 'a newer engine of its slot exists',
+    nameless: 'a newer engine of its slot exists',
     other: 'the configuration of its slot has changed',
     dead: 'it is not running',
     made: 'it is not running',
     stray: 'its slot no longer exists',
-    disabled: 'its slot is disabled, cannot be started or may not have its GPU'
+    disabled: 'its slot is disabled, cannot be started or may not use its GPU'
   })
 })
 

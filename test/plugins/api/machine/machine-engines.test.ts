@@ -116,5 +116,5 @@ t.test('an engine that wants a GPU for itself leaves another one alone', async t
     gateway.call('POST', '/api/slots', { name, type: 'llm', provider: 'greedy', device, gpu_index: index, model: { default: 'fake-model' } })
   t.match(await create('cuda', 'gpu-cuda', 0), { status: 201 })
   t.match(await create('rocm', 'gpu-rocm', 0), { status: 201 }, 'GPU 0 of another maker is another GPU')
-  t.match(await create('vulkan', 'gpu-vulkan', 1), { status: 400, json: { error: { message: /wants device gpu-vulkan for itself/ } } })
+  t.match(await create('vulkan', 'gpu-vulkan', 1), { status: 400, json: { error: { message: /both need device gpu-vulkan to themselves/ } } })
 })

@@ -40,7 +40,7 @@ t.test('a secret is set and removed, and never shown', async t => {
   }
   for (const name of ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'NODE_OPTIONS', 'SVC_HOME', 'PYTHONPATH', 'BASH_ENV', 'DYLD_INSERT_LIBRARIES']) {
     const answer = await gateway.call('PUT', `/api/secrets/${name}`, { value: 'x' })
-    t.match(answer, { status: 400, json: { error: { code: 'secret.name_invalid', message: new RegExp(`^${name} steers programs`) } } }, name)
+    t.match(answer, { status: 400, json: { error: { code: 'secret.name_invalid', message: new RegExp(`^${name} controls programs`) } } }, name)
   }
   await t.rejects(config.setSecret('LD_AUDIT', 'x'), { code: 'secret.name_invalid' }, 'also past the route')
   t.notMatch(readFileSync(path, 'utf8'), /^(PATH|LD_|SVC_HOME)/m)

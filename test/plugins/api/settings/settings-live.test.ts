@@ -237,7 +237,7 @@ prove('models.file_extensions', async t => {
 })
 
 for (const [key, hangs, message] of [
-  ['image_pull_timeout_s', 'pull', /spent its 5 s for pulling/], ['start_timeout_s', 'start', /spent its 5 s for starting/]
+  ['image_pull_timeout_s', 'pull', /timed out after 5 s while pulling/], ['start_timeout_s', 'start', /timed out after 5 s while starting/]
 ] as const) {
   prove(`slots.${key}`, async t => {
     const clock = new FakeClock()
@@ -256,7 +256,7 @@ prove('slots.health_timeout_s', async t => {
   const clock = new FakeClock()
   const gateway = await live(t, { clock, probe: () => Promise.resolve('loading') })
   await gateway.change({ slots: { health_timeout_s: 5 } })
-  const refused = t.rejects(gateway.slots.load('chat'), { message: /spent its 5 s for waiting/ })
+  const refused = t.rejects(gateway.slots.load('chat'), { message: /timed out after 5 s while waiting/ })
   await until(() => gateway.slots.status('chat').state === 'warming', 'warming')
   await clock.advance(5_100)
   await refused
@@ -286,7 +286,7 @@ prove('slots.unresponsive_s', async t => {
   await gateway.change({ slots: { unresponsive_s: 7 } })
   health = 'silent'
   await clock.advance(12_000)
-  t.match(await (await answer).json(), { error: { code: 'dispatch.upstream_failed', message: /said nothing for 7 s/ } })
+  t.match(await (await answer).json(), { error: { code: 'dispatch.upstream_failed', message: /has been silent for 7 s/ } })
 })
 
 prove('slots.first_token_timeout_s', async t => {

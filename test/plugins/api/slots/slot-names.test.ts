@@ -16,7 +16,7 @@ t.test('a chat template or a provider that nothing knows is told by the answer t
   t.notOk((mended.json.findings ?? []).some(({ path }: { path: string }) => path === 'chat_template'))
   t.match((await put({ chat_template: 'other' })).json.findings, [{ path: 'chat_template', message: /other\.jinja/ }])
   t.match(await put({ chat_template: 'auto', provider: 'nobody' }), {
-    status: 200, json: { findings: [{ path: 'provider', code: 'slot.provider_gone', message: /no provider is named 'nobody'; there are: .*llm-server/ }] }
+    status: 200, json: { findings: [{ path: 'provider', code: 'slot.provider_gone', message: /no such provider: 'nobody'; there are: .*llm-server/ }] }
   }, 'its plugin may come later')
 })
 
@@ -24,7 +24,7 @@ t.test('forced multi-token prediction is refused where nothing can draft', async
   const gateway = await api(t, { providers: [createFakeProviderPlugin(), llmServer] })
   const slot = { provider: 'llm-server', model: 'fake-model', mtp: true }
   t.match(await gateway.call('POST', '/api/slots', { name: 'chat', device: 'cpu', ...slot }), {
-    status: 400, json: { error: { code: 'slot.config_error', param: 'mtp', message: /drafts on a GPU.*set mtp to false or null/ } }
+    status: 400, json: { error: { code: 'slot.config_error', param: 'mtp', message: /needs a GPU.*set mtp to false or null/ } }
   })
   t.equal((await gateway.call('POST', '/api/slots', { name: 'chat', device: 'gpu-rocm', ...slot })).status, 201)
   t.match(await gateway.call('PUT', '/api/slots/chat/config', { device: 'cpu' }), { status: 400, json: { error: { param: 'mtp' } } }, 'nor by moving it')

@@ -142,7 +142,7 @@ t.test('an image pull goes on when its reader leaves', async t => {
   for (const [method, rest] of [['POST', ''], ['GET', '/status'], ['GET', '/stream']] as const) {
     const { status: code, json } = await gateway.call(method, `/api/slots/bare/pull${rest}`)
     t.equal(code, 400)
-    t.match(json, { error: { code: 'slot.config_error', message: /no container image/ } }, `${method} ${rest}`)
+    t.match(json, { error: { code: 'slot.config_error', message: /does not use a container image/ } }, `${method} ${rest}`)
   }
   t.match((await gateway.call('GET', '/api/slots/bare')).json, { image: null, image_status: 'not-configured', resolved_command: null })
 })

@@ -46,7 +46,7 @@ t.test('the list has every slot, broken files among them', async t => {
   t.notOk('config_drift' in json[0], 'drift is for the detail')
   const seeing = json.filter((row: { vision?: boolean }) => row.vision === true).map((row: { name: string }) => row.name)
   t.same(seeing, ['seeing'], 'vision is said of a slot whose model has a projector that it loads')
-  t.match(json[2], { provider: 'nobody', metadata: { config_error: /no provider is named 'nobody'/ } }, 'a slot that cannot run is listed with the reason')
+  t.match(json[2], { provider: 'nobody', metadata: { config_error: /no such provider: 'nobody'/ } }, 'a slot that cannot run is listed with the reason')
   t.match(json[5], { kind: 'unread', state: 'error', container_status: 'stopped', metadata: { file_problems: [{ path: 'device', line: 1 }] } })
   t.match(json[6], { _synthetic: true, kind: 'remote', status: 'offline', backend: 'remote', provider: 'remote-upstream', url: 'http://127.0.0.1:9/v1' })
 
@@ -205,7 +205,7 @@ t.test('a model that is large for its device is written with a warning', async t
     return (json as { fit_warning?: string }).fit_warning
   }
   t.equal(await of('small'), undefined)
-  t.match(await of('edge'), /^cpu: the model has 14\.0 GiB of 16\.0 GiB; a long context/)
+  t.match(await of('edge'), /^cpu: the model takes 14\.0 GiB of 16\.0 GiB; a long context/)
   t.match(await of('large'), /27\.9 GiB and there are 16\.0 GiB in all; choose a smaller/)
   t.equal(await of('/nowhere.gguf'), undefined, 'what nobody knows is no warning')
   const created = await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'giant' })
@@ -213,7 +213,7 @@ t.test('a model that is large for its device is written with a warning', async t
   t.match(await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'small' }),
     { status: 409, json: { error: { code: 'slot.already_exists' } } })
   t.match(await gateway.call('PUT', '/api/slots/agent/config', { device: 'gpu-cuda' }),
-    { status: 200, json: { fit_warning: /^device gpu-cuda is not there: this host lacks/ } }, 'a device that is not here')
+    { status: 200, json: { fit_warning: /^device gpu-cuda is missing: this host lacks/ } }, 'a device that is not here')
   t.notOk('fit_warning' in (await gateway.call('GET', '/api/slots/new')).json, 'only answers to writes tell')
 })
 
@@ -231,7 +231,7 @@ t.test('a model that is nowhere is written, and the answer says so', async t => 
 t.test('an engine that is nowhere is written with a word about it; MTP without a GPU is refused', async t => {
   const gateway = await api(t)
   const created = await gateway.call('POST', '/api/slots', { name: 'odd', provider: 'nobody', device: 'cpu' })
-  t.match(created.json, { findings: [{ path: 'provider', message: /no provider is named 'nobody'/ }] }, created.text)
+  t.match(created.json, { findings: [{ path: 'provider', message: /no such provider: 'nobody'/ }] }, created.text)
   await refused(t, gateway, {
     call: ['PUT', '/api/slots/agent/config', { mtp: true }], status: 400, code: 'slot.config_error', message: /runs on the cpu; set mtp/
   })

@@ -154,14 +154,14 @@ t.test('an apply that would leave a serving slot dead is refused unless it is fo
   const before = etc(gateway)
   const preview = await apply(gateway, 'mine', true)
   t.match(preview.json.troubles, [
-    { slot: 'agent', what: 'device', message: /device gpu-cuda is not there/, serves: true },
+    { slot: 'agent', what: 'device', message: /device gpu-cuda is missing/, serves: true },
     { slot: 'old', what: 'model', message: /model 'far' of slot 'old' is not in the registry/, serves: true },
     { slot: 'fresh', what: 'device', serves: false }
   ])
   t.match(preview.json.warnings, [/slot agent cannot come up here: device gpu-cuda/, /slot fresh cannot come up here/, /capability:embed/, /model 'far' is not on this host/])
   const refused = await apply(gateway)
   t.match([refused.status, refused.json.error], [409, {
-    code: 'stacks.would_break', message: /stack 'mine' would leave slot 'agent' dead: device gpu-cuda is not there.*; and 1 more/, details: { troubles: [{}, {}] }
+    code: 'stacks.would_break', message: /stack 'mine' would leave slot 'agent' unable to start: device gpu-cuda is missing.*; and 1 more/, details: { troubles: [{}, {}] }
   }])
   t.same(etc(gateway), before, 'nothing is written')
   t.equal(states(gateway).agent, 'ready', 'and it goes on serving')
@@ -174,7 +174,7 @@ t.test('a device that is not here is told although the model is unknown too', as
   const gateway = await made(t, {}, { name: 'Elsewhere', slots: [{ slot: 'agent', model: 'far', device: 'gpu-cuda', profile: 'cuda' }] })
   const { json } = await apply(gateway, 'mine', true)
   t.match(json.troubles.map(({ what }: { what: string }) => what), ['device', 'model'])
-  t.match(json.warnings, [/slot agent cannot come up here: device gpu-cuda is not there/])
+  t.match(json.warnings, [/slot agent cannot come up here: device gpu-cuda is missing/])
 })
 
 t.test('a row whose device and profile contradict each other is refused when the stack is written', async t => {

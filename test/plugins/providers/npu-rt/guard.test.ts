@@ -56,7 +56,7 @@ t.test('an engine that is healthy and cannot infer is not ready', async t => {
   const gateway = await onHalo(t)
   gateway.order('broken-npu\n')
   const failed = await gateway.call('POST', '/api/slots/npu/load')
-  t.match(failed, { json: { error: { code: 'slot.load_failed', message: /healthy and its warm-up failed: the engine failed: NPU command failed/ } } })
+  t.match(failed, { json: { error: { code: 'slot.load_failed', message: /healthy but its warm-up failed: the engine failed: NPU command failed/ } } })
   t.match(await gateway.call('GET', '/api/slots/npu'), { json: { state: 'error' } })
   gateway.order('')
   t.match(await gateway.call('POST', '/api/slots/npu/load'), { status: 200 })

@@ -207,7 +207,7 @@ t.test('what cannot be pulled here is refused at once', async t => {
   t.notOk(existsSync(join(bare.home, STORE)), 'and leaves nothing')
   const without = await gatewayFor(t, { deviceNodes: [] })
   t.match(await without.call('POST', `/api/models/${TAG}/pull`), {
-    status: 422, json: { error: { code: 'model.invalid_source', message: /a model for FastFlowLM, which cannot run here: device npu is not there/ } }
+    status: 422, json: { error: { code: 'model.invalid_source', message: /a model for FastFlowLM, which cannot run here: device npu is missing/ } }
   })
 })
 

@@ -315,6 +315,6 @@ t.test('without room on disk an upload that must wait is refused, one that flows
   const form = formOf(['file', randomBytes(2 * MIB)], ['model', 'stt'])
   const response = await gateway.post(form)
   t.match([response.status, response.headers.get('retry-after'), await response.json()], [503, '30', { error: { code: 'gateway.spool_failed' } }])
-  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /cannot be kept on disk/.test(message)), 'the log tells')
+  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /cannot be stored on disk/.test(message)), 'the log tells')
   t.equal((await gateway.post(formOf(['model', 'stt'], ['file', randomBytes(2 * MIB)]))).status, 200)
 })
