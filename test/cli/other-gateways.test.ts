@@ -82,7 +82,7 @@ t.test('an address that leads back here is refused, and one written by hand show
   await here.gateway.kernel().config.change(draft => draft.upstreams.create({ name: 'me', url: `${here.baseUrl}/v1`, auth_style: 'none', svc: true }))
   const rows = await here.get('/api/slots?remote=true')
   t.strictSame(rows.map(({ name }) => name), ['agent', 'me'])
-  t.match(rows[1], { remote_error: 'its address leads back to this gateway' })
+  t.match(rows[1], { remote_error: 'its address points back to this gateway' })
 
   const cases: Array<[string[], RegExp]> = [
     [['--svc', 'workshop'], /'workshop' is not an address/], [['x', 'http://a', '--svc', 'http://b'], /cannot be used with 'http:\/\/a'/],
@@ -101,7 +101,7 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
   liar.answers.set('/api/status', { hello: 'world' })
   const svc = (...args: string[]): Promise<Finished> => run([...args, '--url', here.baseUrl])
   await here.gateway.kernel().config.setSecret('OTHERS_KEY', 'sk-of-another')
-  t.match((await svc('upstream', 'add', 'web', '--svc', liar.url, '--key-env', 'OTHERS_KEY')).stderr, /answers, but not as a gateway of this kind does/)
+  t.match((await svc('upstream', 'add', 'web', '--svc', liar.url, '--key-env', 'OTHERS_KEY')).stderr, /answers, but not like a svc gateway/)
   t.same(liar.keys, [], 'and it was shown no key')
   t.match(await svc('upstream', 'add', 'off', '--svc', 'http://127.0.0.1:1'), { code: 0 })
   t.equal((await svc('upstream', 'rm', 'off', '--force')).code, 0)
@@ -113,7 +113,7 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
     here.look()
     return (await here.get('/api/slots?remote=true')).slice(1)
   }
-  t.match(await list(), [{ name: 'liar', remote_error: /not as a gateway/ }])
+  t.match(await list(), [{ name: 'liar', remote_error: /not like a svc gateway/ }])
   const slot = { name: 'ok', kind: 'local', state: 'ready' }
   liar.answers.set('/api/slots', [
     { ...slot, name: '../../etc' }, { ...slot, name: 7 }, null, { ...slot, state: 'x'.repeat(10_000) }, { ...slot, kind: 'remote' },

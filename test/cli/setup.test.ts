@@ -137,7 +137,7 @@ t.test('only what can be brought here is asked for, with its size and licence; a
   }
   const failed = await setUp('liar')
   t.match(failed.asked, /An agent needs a slot for code:\n[^]*\d +tiny +An agent of a few lines \(214 MB, MIT\)\n/)
-  t.match(failed.done, { code: 1, stderr: /the setup is incomplete\n[^]*liar: tiny-agent 2\.9\.0 was installed where 3\.0\.0 was asked for; try again: svc agent reprovision liar/ })
+  t.match(failed.done, { code: 1, stderr: /the setup is incomplete\n[^]*liar: tiny-agent 2\.9\.0 was installed instead of 3\.0\.0; try again: svc agent reprovision liar/ })
   await run(['agent', 'uninstall', 'liar', '--url', gateway.baseUrl])
   const { done } = await setUp('tiny')
   t.match(done, { code: 0, stdout: /tiny is being installed\n[^]*tiny 1\.0\.0 is installed\n/, stderr: /tiny: packages\n/ })

@@ -58,7 +58,7 @@ t.test('what does not run ends with 1', async t => {
   await gateway.call('POST', '/api/stacks', { slug: 'far', stack: far })
   const dry = await run(['stack', 'apply', 'far', '--dry-run', '--url', gateway.baseUrl])
   t.match(dry, { code: 1, stderr: /stack far does not fit this host: slot agent is serving and would not start again; nothing was changed\nFix .*--force/ })
-  t.match(await run(['stack', 'apply', 'far', '--yes', '--url', gateway.baseUrl]), { code: 1, stderr: /would leave slot 'agent' dead: .*not-here.*stacks\.would_break/ })
+  t.match(await run(['stack', 'apply', 'far', '--yes', '--url', gateway.baseUrl]), { code: 1, stderr: /would leave slot 'agent' unable to start: .*not-here.*stacks\.would_break/ })
   for (const more of [[], ['--json']]) {
     const { code, stdout, stderr } = await run(['stack', 'apply', 'far', '--yes', '--force', ...more, '--url', gateway.baseUrl])
     t.equal(code, 1)

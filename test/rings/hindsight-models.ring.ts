@@ -225,7 +225,7 @@ async function brought (t: Test, modelsPort: number): Promise<void> {
   gateway = await startLive(t, home, env, USER, [], gatewayPort)
   await eventually('it is taken over', async () => /^hindsight +up +python/m.test((await svc('list')).stdout))
   const postgres = await database()
-  t.match(await svc('stop', 'hindsight'), { code: 0, stdout: 'Hindsight does not run.\n' })
+  t.match(await svc('stop', 'hindsight'), { code: 0, stdout: 'Hindsight is not running.\n' })
   t.throws(() => process.kill(postgres, 0), { code: 'ESRCH' }, 'its database ends with it, whoever had started that')
   t.match(await svc('start', 'hindsight'), { code: 0 })
   t.match(await ask('memories/list'), /Ada/)

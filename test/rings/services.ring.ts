@@ -48,7 +48,7 @@ t.test('without systemd a service runs as a container: wired, taken over after a
   t.teardown(() => svc('uninstall', 'openwebui', '--data', '--yes').catch(() => undefined))
 
   const started = await svc('start', 'openwebui')
-  t.match(started, { code: 0, stdout: /Open WebUI answers; svc\.toml has dispatcher\.list_unloaded = true/ }, started.stderr)
+  t.match(started, { code: 0, stdout: /Open WebUI answers; svc\.toml now sets dispatcher\.list_unloaded = true/ }, started.stderr)
   const first = await page()
   t.match(first.env, {
     PORT: String(port), DATA_DIR: '/app/backend/data', OPENAI_API_BASE_URL: `${gateway.url}/v1`, ENABLE_PERSISTENT_CONFIG: 'False',
@@ -98,7 +98,7 @@ t.test('Hindsight as a container: its models are slots, and its database is in a
   const svc = (...words: readonly string[]): Promise<Finished> => run([...words, '--url', gateway.url])
   t.teardown(() => svc('service', 'uninstall', 'hindsight', '--data', '--yes').catch(() => undefined))
   const refused = await svc('service', 'install', 'hindsight', '--form', 'container')
-  t.match(refused, { code: 1, stderr: /works with a slot of type embedding, and none is enabled: make one with `svc slot create embed --type embedding`/ })
+  t.match(refused, { code: 1, stderr: /needs a slot of type embedding, and none is enabled: create one with `svc slot create embed --type embedding`/ })
   await writeHome(home, Object.fromEntries([['embed', 'embedding'], ['agent', 'llm'], ['rerank', 'reranking']].map(([name, type]) =>
     [`etc/svc/slots/${name}.toml`, `device = "cpu"\ntype = "${type}"\n`])))
   t.equal((await fetch(`${gateway.url}/api/settings/reload`, { method: 'POST' })).status, 200)
@@ -147,7 +147,7 @@ t.test('ComfyUI as a slot: offered, brought with its image, taken over after a c
   t.match(await offer(), { kind: 'app', name: 'ComfyUI', licence: { name: 'GPL-3.0' }, bytes: null, installed: false })
   t.match(await svc('service', 'list'), { stdout: /^comfyui +not here +slot/m, stderr: /comfyui: `svc service install comfyui` brings it/ })
   const installed = await svc('service', 'install', 'comfyui')
-  t.match(installed, { code: 0, stdout: 'ComfyUI is installed.\nComfyUI: it is slot img, which its requests load\n', stderr: /ComfyUI: GPL-3\.0 \(https/ }, installed.stderr)
+  t.match(installed, { code: 0, stdout: 'ComfyUI is installed.\nComfyUI: it is slot img, which is loaded on request\n', stderr: /ComfyUI: GPL-3\.0 \(https/ }, installed.stderr)
   t.match(await offer(), { installed: true })
   t.strictSame(await containersOf(host, home), [], 'nothing runs before it is asked for')
   t.match(await svc('service', 'start', 'comfyui'), { code: 0 })
@@ -155,7 +155,7 @@ t.test('ComfyUI as a slot: offered, brought with its image, taken over after a c
   t.match(await api(gateway, 'POST', '/v1/images/generations', order), { status: 200, json: { data: [{ b64_json: String }] } }, 'the same engine makes the images')
   const [id, ...more] = await containersOf(host, home)
   t.strictSame(more, [], 'one engine, however it is called')
-  t.match(await svc('service', 'install', 'comfyui', '--form', 'container'), { code: 1, stderr: /ComfyUI runs as a slot and comes in no other form/ })
+  t.match(await svc('service', 'install', 'comfyui', '--form', 'container'), { code: 1, stderr: /ComfyUI runs only as a slot/ })
   t.match(await svc('service', 'install', 'comfyui'), { code: 0 }, 'a second time')
 
   await gateway.kill('SIGKILL')
@@ -175,7 +175,7 @@ t.test('ComfyUI as a slot: offered, brought with its image, taken over after a c
   t.match(await svc('service', 'install', 'comfyui'), { code: 0, stdout: /it is slot pictures/ }, 'a slot that is there is what it runs as')
   t.equal((await api(gateway, 'GET', '/api/slots/img')).status, 404, 'and no second one contends for its port and its GPU')
   t.match(await svc('service', 'start', 'comfyui'), { code: 0 }, 'its folders are there again')
-  t.match(await svc('service', 'uninstall', 'comfyui'), { code: 1, stderr: /which was not made by its installation: `svc slot delete pictures` deletes it/ })
+  t.match(await svc('service', 'uninstall', 'comfyui'), { code: 1, stderr: /which its installation did not create: `svc slot delete pictures` deletes it/ })
   t.match(await svc('slot', 'delete', 'pictures', '--force'), { code: 0 })
   t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
 })

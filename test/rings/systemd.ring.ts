@@ -164,7 +164,7 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
 
   await t.test('without the rule it says what is missing', async t => {
     await run('mv /etc/polkit-1/rules.d/50-svc-gateway.rules /run/rule')
-    const refused = /may not restart svc-openwebui\.service: `sudo (npx )?svc service install --allow svc-openwebui\.service` lets it/
+    const refused = /may not restart svc-openwebui\.service: `sudo (npx )?svc service install --allow svc-openwebui\.service` allows it/
     const answer = await until('polkit has seen it', async () => {
       const answer = await act('restart') as { ok: boolean }
       return answer.ok ? null : answer

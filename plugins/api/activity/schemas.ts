@@ -7,7 +7,7 @@ const id = z.coerce.number().int().min(0)
 const filterShape = {
   since: id.optional().meta({ description: 'Only rows with a higher id' }),
   category: word.optional(),
-  action: z.string().regex(/^[A-Za-z0-9._*?-]{1,100}$/, { error: 'must be an action, in which * stands for anything' }).optional()
+  action: z.string().regex(/^[A-Za-z0-9._*?-]{1,100}$/, { error: 'must be an action; * matches anything' }).optional()
     .meta({ description: 'Action; `*` matches anything: `slot.*`' }),
   target: word.optional(),
   severity: z.enum(activitySeverities).optional(),

@@ -48,7 +48,7 @@ export class AgentLink {
     const link = new AgentLink(socket, clock)
     await new Promise<void>((resolve, reject) => {
       socket.once('open', resolve)
-      const failed = (): void => reject(agentError('agent.unreachable', `the agent cannot be talked to: ${link.reason}`))
+      const failed = (): void => reject(agentError('agent.unreachable', `the agent cannot be reached: ${link.reason}`))
       link.closed.addEventListener('abort', failed, { once: true })
     })
     return link
@@ -93,7 +93,7 @@ export class AgentLink {
     try {
       work()
     } catch (error) {
-      this.close(`the agent sent what cannot be passed on: ${messageOf(error)}`)
+      this.close(`the agent sent a message that cannot be passed on: ${messageOf(error)}`)
     }
   }
 
@@ -104,7 +104,7 @@ export class AgentLink {
       const event = eventOf(message.params)
       if (event === null) return
       this.#coalescer.push(this.questions.take(event))
-      if (this.questions.isFull) this.close('the agent asks more than is kept for it')
+      if (this.questions.isFull) this.close('the agent has too many open questions')
       return
     }
     const waiting = this.#waiting.get(message.id as number)

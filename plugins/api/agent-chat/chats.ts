@@ -62,7 +62,7 @@ export class Chats {
   async #open (agent: string): Promise<AgentLink> {
     const url = await this.#lifecycle.socket(agent, false)
     if (url !== null) return await AgentLink.open(url, this.#clock)
-    throw agentError('agent.chat_unavailable', `${agent} runs no server that can be talked to: \`svc agent status ${agent}\` says whether it runs`,
+    throw agentError('agent.chat_unavailable', `${agent} has no server that can be reached: \`svc agent status ${agent}\` shows whether it is running`,
       { details: { agent } })
   }
 

@@ -27,7 +27,7 @@ export function chatRoutes ({ chats, cookies, lifecycle }: ChatDeps): AnyRoute[]
     }
     const answer = shape.safeParse(await chats.with(agent, browser, link => link.call(method, params)))
     if (answer.success) return answer.data
-    throw agentError('agent.bad_response', `${agent} gave an answer to ${method} that is of another shape`, { details: { agent } })
+    throw agentError('agent.bad_response', `${agent} answered ${method} in an unexpected form`, { details: { agent } })
   }
   return [
     defineRoute({

@@ -60,7 +60,7 @@ async function answer (link: AgentLink, method: string, given: unknown): Promise
 
 async function approve (link: AgentLink, { id: asked, choice }: z.output<typeof paramsSchemas['approval.respond']>): Promise<unknown> {
   const event = link.questions.approval(asked)
-  if (event === undefined) throw new Refused(NOT_FOUND, 'this approval is answered, void, or behind an earlier one of its session')
+  if (event === undefined) throw new Refused(NOT_FOUND, 'this approval is already answered, void, or queued behind an earlier one of its session')
   const wanted = choice === 'approve' ? 'once' : choice
   const { choices } = event.payload
   if (Array.isArray(choices) && !choices.includes(wanted)) throw new Refused(NO_PARAMS, `the agent takes one of ${choices.join(', ').slice(0, 300)}`)

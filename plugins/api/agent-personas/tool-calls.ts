@@ -22,5 +22,5 @@ export function toolCalls (activity: ActivityLog, tools: ToolCatalogue, agent: s
     }
   })
   if (events.length > 0) return { events, count: events.length }
-  return { events, count: 0, hint: `no call of a tool by '${agent}' is known; agents are told apart by the header X-svc-Agent` }
+  return { events, count: 0, hint: `no tool calls by '${agent}' are known; agents are identified by the header X-svc-Agent` }
 }

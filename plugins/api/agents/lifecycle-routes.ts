@@ -11,7 +11,7 @@ export interface LifecycleApi {
 }
 
 const tag = 'Agents'
-const ANSWERS_AT_ONCE = 'Answers at once; GET /api/agents/{name} tells how far it is. It goes on after a restart of the gateway.'
+const ANSWERS_AT_ONCE = 'Answers at once; GET /api/agents/{name} shows the progress. It continues after a restart of the gateway.'
 
 export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRoute[] {
   const audited = <T>(call: Pick<RouteCall, 'actor' | 'requestId'>, verb: string, target: string, work: () => Promise<T>): Promise<T> =>
@@ -105,7 +105,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
         const { params: { name } } = call
         return whileConnected(call, audited(call, 'restart', name, async () => {
           const { unit_active: isUp } = await lifecycle.restart(name)
-          const detail = isUp === null ? `${name} has no server: it is wired anew` : `${name} answers`
+          const detail = isUp === null ? `${name} has no server: it is rewired` : `${name} answers`
           return { agent_id: name, unit: `svc-agent@${name}.service`, status: 'restarted', detail, unit_active: isUp } as const
         }))
       }

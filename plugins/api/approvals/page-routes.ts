@@ -41,7 +41,7 @@ export function pageRoutes (services: ApprovalServices & { readonly clock: Clock
       handler: async call => {
         const { id } = call.params
         const read = decisionSchema.safeParse(Object.fromEntries(new URLSearchParams(call.body.toString('utf8'))))
-        if (!read.success) throw approvalsError('approvals.no_decision', `that is no decision: ${z.prettifyError(read.error)}`)
+        if (!read.success) throw approvalsError('approvals.no_decision', `invalid decision: ${z.prettifyError(read.error)}`)
         const { decision, reason } = read.data
         const done = decision === 'approve' ? approve(services, id, call) : deny(services, id, call, reason === '' ? undefined : reason)
         await Promise.race([done, pause(clock, PATIENCE_MS)]).catch((error: unknown) => {

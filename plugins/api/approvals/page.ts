@@ -33,7 +33,7 @@ export const pageHeaders = {
 } as const
 
 const stateText: Readonly<Record<Approval['state'], string>> = {
-  pending: 'It waits for you.',
+  pending: 'It is waiting for your decision.',
   approved: 'Approved. It runs.',
   executed: 'Approved, and it ran.',
   failed: 'Approved, and it failed.',

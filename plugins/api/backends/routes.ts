@@ -42,7 +42,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
       example: { model_id: 'qwen3:0.6b' },
       handler: call => {
         const model = call.body.model_id ?? ''
-        if (model === '') throw backendError('backend.model_id_required', 'name the model to load as `model_id`', { param: 'model_id' })
+        if (model === '') throw backendError('backend.model_id_required', 'set `model_id` to the model to load', { param: 'model_id' })
         return whileConnected(call, audited(api, call, 'load', model, async () => {
           const { slot, created } = await loadOnNpu(api, model)
           const { state, port, modelId } = slots.status(slot)
@@ -58,7 +58,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
       example: { slot_name: 'npu' },
       handler: call => {
         const slot = call.body.slot_name ?? ''
-        if (slot === '') throw backendError('backend.slot_name_required', 'name the slot to unload as `slot_name`', { param: 'slot_name' })
+        if (slot === '') throw backendError('backend.slot_name_required', 'set `slot_name` to the slot to unload', { param: 'slot_name' })
         return whileConnected(call, audited(api, call, 'unload', slot, async () => {
           await unloadFromNpu(api, slot)
           return { ok: true as const, slot }

@@ -45,7 +45,7 @@ const aliases: Readonly<Record<string, Alias>> = {
   get_orchestration: alias('board', 'get_orchestration'),
   create_task: alias('admin', 'board_add', true),
   move_task: change('Moves a task to another lane.', { status: z.string().meta({ description: 'The lane' }) }, ({ status }) => ({ status })),
-  assign_task: change('Gives a task to an agent or a person; null takes it away.', { assignee: z.string().nullable() }, ({ assignee }) => ({ assignee })),
+  assign_task: change('Assigns a task to an agent or a person; null unassigns it.', { assignee: z.string().nullable() }, ({ assignee }) => ({ assignee })),
   block_task: change('Blocks a task, with the reason.', { reason: z.string() }, ({ reason }) => ({ status: 'blocked', block_reason: reason })),
   comment_task: alias('admin', 'board_comment', true),
   add_dependency: alias('admin', 'board_link', true),

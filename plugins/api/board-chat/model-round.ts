@@ -49,7 +49,7 @@ export async function* modelRound (answer: CallAnswer, round: number): AsyncGene
   for await (const { data } of streamEvents(answer.body)) {
     if (data === null || data.trim() === '[DONE]') continue
     size += data.length
-    if (size > 16 * MOST_TEXT) throw svcError('dispatch.upstream_failed', 'the answer of the model has no end')
+    if (size > 16 * MOST_TEXT) throw svcError('dispatch.upstream_failed', 'the answer of the model is too long')
     const delta = deltaOf(data)
     if (typeof delta.reasoning_content === 'string' && delta.reasoning_content !== '') yield { type: 'thinking', text: delta.reasoning_content }
     if (typeof delta.content === 'string' && delta.content !== '') {

@@ -42,7 +42,7 @@ async function decided (id: string, { tools, inbox, clock }: ToolDeps, { signal,
   } catch (error) {
     if (signal.aborted) takeBack(inbox, id, actor)
     else if (patience.signal.aborted) {
-      return { status: 'pending_approval', approval_id: id, note: 'no operator has decided yet; the call still waits, say so to the user' }
+      return { status: 'pending_approval', approval_id: id, note: 'no operator has decided yet; the call is still pending, tell the user' }
     }
     throw error
   } finally {
@@ -53,7 +53,7 @@ async function decided (id: string, { tools, inbox, clock }: ToolDeps, { signal,
 /** Unless someone else asked for the same. */
 function takeBack (inbox: ApprovalInbox, id: string, actor: string): void {
   try {
-    if (inbox.get(id).hit_count === 1) inbox.deny(id, actor, 'the chat that asked for it was left')
+    if (inbox.get(id).hit_count === 1) inbox.deny(id, actor, 'the chat that requested it was closed')
   } catch {
     // it was decided in this moment
   }
@@ -70,7 +70,7 @@ export function argumentsOf (text: string): Readonly<Record<string, unknown>> {
   } catch (error) {
     throw new Error(`the arguments are not JSON: ${messageOf(error)}`, { cause: error })
   }
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new Error('the arguments are no JSON object')
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new Error('the arguments are not a JSON object')
   return given as Readonly<Record<string, unknown>>
 }
 
@@ -80,6 +80,6 @@ function resultOf (outcome: ToolOutcome): unknown {
     case 'done': return outcome.value
     case 'content': return outcome.content.structuredContent ?? outcome.content.content
     case 'failed': throw new Error(`${outcome.error.code}: ${outcome.error.message}`, { cause: outcome.error })
-    case 'pending': throw new TypeError('a call that waits has no result')
+    case 'pending': throw new TypeError('a pending call has no result')
   }
 }

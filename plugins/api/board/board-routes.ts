@@ -30,7 +30,7 @@ export function boardRoutes (api: BoardApi): AnyRoute[] {
       example: { slug: 'garden', name: 'The garden' },
       handler: call => {
         const { slug, ...words } = call.body
-        if (slug === undefined) throw boardError('board.slug_required', 'a board needs a `slug`: its name in addresses', { param: 'slug' })
+        if (slug === undefined) throw boardError('board.slug_required', 'a board needs a `slug`, its name in URLs', { param: 'slug' })
         return audited(api, call, 'board.create', slug, board => board.createBoard(slug, words))
       }
     }),

@@ -6,7 +6,7 @@ import { moreTools } from './tools.js'
 
 const tag = 'Board'
 const schema = { params: taskParamsSchema, querystring: boardQuerySchema, response: taskSchema }
-const rules = 'The model of `orchestrator_profile` is asked, and nothing is changed before its whole answer is there and fits, nor when the task was changed in the meantime or the client leaves. `undo` takes it back.'
+const rules = 'Asks the model of `orchestrator_profile`. Nothing changes until its complete answer is valid, or if the task was changed in the meantime or the client leaves. `undo` reverts it.'
 
 /** A model makes tasks ready to be worked at. */
 export function planRoutes (api: BoardApi): AnyRoute[] {

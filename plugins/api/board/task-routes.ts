@@ -115,7 +115,7 @@ export function taskRoutes (api: BoardApi): AnyRoute[] {
       handler: call => audited(api, call, 'task.reassign', call.params.id, board => {
         const { params: { id }, query, body, body: { assignee = body.profile } } = call
         if (assignee === undefined) {
-          throw boardError('board.invalid_body', '`assignee` or `profile` says who gets the task; null takes it away', { param: 'assignee' })
+          throw boardError('board.invalid_body', '`assignee` or `profile` is the new assignee; null unassigns the task', { param: 'assignee' })
         }
         return tagged(call, board.change(board.slugOf(query.board), id, { ...body, assignee }, call.actor, revisionOf(call)))
       })

@@ -17,7 +17,7 @@ export function illegalPair (
   reasons: readonly string[]
 ): SvcError {
   const where = [device, provider].filter(part => part !== null).join(' with ')
-  const choice = legal.length === 0 ? 'nothing on this host runs it' : `it runs on ${legal.join(', ')}`
+  const choice = legal.length === 0 ? 'no engine on this host can run it' : `it runs on ${legal.join(', ')}`
   return selectionError('capability.illegal_backend_model_pair', `${child}: model '${model}' does not run on ${where || 'this host'}${reasons.map(reason => `: ${reason}`).join('')}; ${choice}`,
     { param: device === null ? 'provider' : 'device', details: { child, model, device, provider, legal_backends: legal, reasons } })
 }
@@ -31,6 +31,6 @@ export function illegalFit (
 
 /** The selection is in force and its engine is not. */
 export function applyFailed (child: CapabilityChild, slot: string, error: unknown): SvcError {
-  return capabilityError('capability.apply_failed', `the selection for ${child} is saved, but slot '${slot}' did not follow: ${messageOf(error)}`,
+  return capabilityError('capability.apply_failed', `the selection for ${child} is saved, but slot '${slot}' failed to apply it: ${messageOf(error)}`,
     { details: { child, slot, reason: isSvcError(error) ? error.code : 'system.internal' }, cause: error })
 }

@@ -24,14 +24,14 @@ export function migrated (child: CapabilityChild, selection: CapabilitySelection
   })
   if (model === null) return outcome('empty', selection, 'no model is chosen')
   const candidate = candidateById(kind, model, source)
-  if (candidate === null) return outcome('unknown_model', { ...selection, model: null, enabled: false }, 'the model left the catalogue')
+  if (candidate === null) return outcome('unknown_model', { ...selection, model: null, enabled: false }, 'the model is no longer in the catalogue')
   const pairs = legalPairs(kind, candidate, source)
   const isLegal = pairs.some(({ device, provider }) =>
     device === selection.device && (selection.provider ?? provider.name) === provider.name)
   if (isLegal) return outcome('ok', selection, '')
   // the device may be right and only its engine wrong
   const pair = pairs.find(({ device }) => device === selection.device) ?? pairs[0]
-  if (pair === undefined) return outcome('illegal_backend', { ...selection, model: null, enabled: false }, 'nothing on this host runs the model')
+  if (pair === undefined) return outcome('illegal_backend', { ...selection, model: null, enabled: false }, 'no engine on this host can run the model')
   return outcome('illegal_backend', { ...selection, device: pair.device, provider: pair.provider.name },
     `the model runs on ${[...new Set(pairs.map(({ device }) => device))].join(', ')}`)
 }

@@ -124,7 +124,7 @@ export class Overlay implements CapabilityOverlay {
       return
     }
     if (slot.type !== type) {
-      throw invalidSelection(child, `slot '${name}' is there already and is an ${slot.type} slot; rename or delete it first`)
+      throw invalidSelection(child, `slot '${name}' already exists as an ${slot.type} slot; rename or delete it first`)
     }
     await draft.update(name, {
       device,
@@ -137,7 +137,7 @@ export class Overlay implements CapabilityOverlay {
   async #toggle (draft: SlotDraft, child: CapabilityChild, on: boolean): Promise<void> {
     const anchor = anchorFor(child, draft.config.slots, this.#services.providers)
     if (anchor !== null) await draft.update(anchor.name, { npu: { [childKinds[child].npuToggle!]: on } })
-    else if (on) throw invalidSelection(child, 'the NPU serves it beside its chat model, and no llm slot is on the NPU; create one first', 'device')
+    else if (on) throw invalidSelection(child, 'the NPU serves it beside its chat model, but no llm slot is on the NPU; create one first', 'device')
   }
 
   #servingSlot (child: CapabilityChild, selection: CapabilitySelection, slots: ReadonlyMap<string, NamedSlotConfig>): string {

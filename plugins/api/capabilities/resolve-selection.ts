@@ -14,7 +14,7 @@ export function resolveSelection (
 ): CapabilitySelection {
   const { model, provider } = wanted
   if (provider !== null && source.providers.every(({ name }) => name !== provider)) {
-    throw invalidSelection(child, `no provider is named '${provider}'; there are: ${source.providers.map(({ name }) => name).join(', ')}`, 'provider')
+    throw invalidSelection(child, `no such provider: '${provider}'; there are: ${source.providers.map(({ name }) => name).join(', ')}`, 'provider')
   }
   if (model !== null) return withModel(child, wanted, model, source)
   return wanted.enabled ? withoutModel(child, wanted, source) : wanted

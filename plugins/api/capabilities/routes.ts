@@ -109,7 +109,7 @@ function statusOf (slots: SlotService, name: string): z.output<typeof selectionV
 
 function childOf (group: string, name: string): CapabilityChild {
   if (!Object.hasOwn(capabilityGroups, group)) {
-    throw capabilityError('capability.unknown_slot', `no group of capabilities is named '${group}'; there are ${Object.keys(capabilityGroups).join(', ')}`,
+    throw capabilityError('capability.unknown_slot', `no such group of capabilities: '${group}'; there are ${Object.keys(capabilityGroups).join(', ')}`,
       { param: 'slot', details: { slot: group } })
   }
   const child = capabilityChildren.find(other => other === name && capabilityGroupOf(other) === group)
@@ -127,7 +127,7 @@ function patchOf (
   }
   const { device, backend, provider, model, enabled } = body
   const named = backend == null ? backend : deviceNamed(child, backend, providers)
-  if (device !== undefined && named !== undefined && device !== named) throw invalidSelection(child, '`backend` says something other than `device`', 'backend')
+  if (device !== undefined && named !== undefined && device !== named) throw invalidSelection(child, '`backend` contradicts `device`', 'backend')
   const wanted = device !== undefined ? device : named
   return {
     ...(wanted === undefined ? {} : { device: wanted }),

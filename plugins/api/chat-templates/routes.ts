@@ -76,12 +76,12 @@ async function audited<T> ({ activity }: TemplateApi, call: Pick<RouteCall, 'act
 function requireId (id: string): void {
   if (TEMPLATE_ID.test(id) && id !== 'auto') return
   throw chatTemplateError('chat_template.invalid_id',
-    'a template\'s id has lowercase letters, digits, _ and -, begins with a letter or digit, has at most 41 characters, and is not `auto`',
+    'a template\'s id has lowercase letters, digits, _ and -, starts with a letter or digit, has at most 41 characters, and is not `auto`',
     { param: 'id', details: { id } })
 }
 
 function notFound (id: string): never {
-  throw chatTemplateError('chat_template.not_found', `no chat template is named '${id}'; see GET /api/chat-templates`, { param: 'id', details: { id } })
+  throw chatTemplateError('chat_template.not_found', `no such chat template: '${id}'; see GET /api/chat-templates`, { param: 'id', details: { id } })
 }
 
 function inUse (id: string, slots: readonly string[]): Error {

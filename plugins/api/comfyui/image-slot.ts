@@ -29,7 +29,7 @@ export function mustArbitrate (services: ImageSlotServices): void {
   const { name } = mustHaveImageSlot(services)
   if (services.gpu.status().image_slots.length > 0) return
   throw comfyuiError('comfyui.arbiter_unavailable',
-    `slot '${name}' runs on no GPU, so there is nothing to switch; give it one with \`svc slot edit ${name} --hardware\``,
+    `slot '${name}' does not run on a GPU, so there is nothing to switch; give it one with \`svc slot edit ${name} --hardware\``,
     { details: { slot: name, device: services.slots.device(name) } })
 }
 

@@ -17,7 +17,7 @@ export async function switchOver (
   note({ before: stateOf(services) })
   if (wanted === 'img') mustArbitrate(services)
   if (wanted === 'llm' && pin === true) {
-    throw comfyuiError('comfyui.invalid_pin', '`pin` holds image mode: it goes with mode generation', { param: 'pin' })
+    throw comfyuiError('comfyui.invalid_pin', '`pin` keeps image mode: it needs mode generation', { param: 'pin' })
   }
   mayBegin(services, wanted, force)
   if (wanted === 'llm' && gpu.status().mode === 'img') {
@@ -28,12 +28,12 @@ export async function switchOver (
   }
   const begun = gpu.switchTo(wanted, { force, ...(pin === undefined ? {} : { pin }) })
   answer({ status: begun ? 'switching' : 'noop', mode })
-  if (!begun) return note({ message: `the GPU is in ${mode} mode already` })
+  if (!begun) return note({ message: `the GPU is already in ${mode} mode` })
   await gpu.settled(signal)
   note({ after: stateOf(services) })
   const { mode: now, error } = gpu.status()
   if (now === wanted) return
-  throw svcError('gpu.switch_failed', `${mode} mode was not entered: ${error ?? 'the other mode was requested meanwhile'}`, { details: { reason: error } })
+  throw svcError('gpu.switch_failed', `${mode} mode was not entered: ${error ?? 'the other mode was requested in the meantime'}`, { details: { reason: error } })
 }
 
 /** A switch under way is turned round by force alone; one in the same direction is not begun twice. */
@@ -41,7 +41,7 @@ function mayBegin ({ gpu }: ImageSlotServices, wanted: 'img' | 'llm', force: boo
   const { switching, mode } = gpu.status()
   if (!switching || (force && mode !== wanted)) return
   const target = modeName(mode)
-  throw comfyuiError('comfyui.switch_in_progress', `the GPU is on its way to ${target} mode; wait for it, or turn it round with force`, { details: { target } })
+  throw comfyuiError('comfyui.switch_in_progress', `the GPU is switching to ${target} mode; wait for it, or reverse it with force`, { details: { target } })
 }
 
 async function mustBeIdle (services: ImageSlotServices, signal: AbortSignal): Promise<void> {

@@ -2,8 +2,8 @@ import { severities } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const since = z.coerce.number().int().min(0).meta({ description: 'Only events with a higher id' })
-const type = z.string().regex(/^[A-Za-z0-9._*?-]{1,100}$/, { error: 'must be an event type, in which * stands for anything' })
-  .meta({ description: 'Event type, in which `*` stands for anything: `slot.*`' })
+const type = z.string().regex(/^[A-Za-z0-9._*?-]{1,100}$/, { error: 'must be an event type; * matches anything' })
+  .meta({ description: 'Event type; `*` matches anything: `slot.*`' })
 const severity = z.enum(severities).meta({ description: 'Least severity' })
 
 const followShape = { since: since.optional(), type: type.optional(), severity: severity.optional() }

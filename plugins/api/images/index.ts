@@ -45,7 +45,7 @@ export default definePlugin({
       handler: async ({ params, request, reply, requestId }) => {
         const name = params.name.replace(/\.png$/, '')
         const found = await folder.read(name)
-        if (found === null) throw imageError('image.cache_miss', 'the image is not there, or no longer: the cache keeps the newest ones', { details: { name: params.name } })
+        if (found === null) throw imageError('image.cache_miss', 'the image is not in the cache, which keeps only the newest ones', { details: { name: params.name } })
         const etag = `"${name}"`
         void reply.headers({ 'x-request-id': requestId, 'cache-control': FOREVER, etag })
         if (request.headers['if-none-match'] === etag) {

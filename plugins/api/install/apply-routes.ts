@@ -64,7 +64,7 @@ async function pickTier ({ finder, hardware }: InstallApi, wanted: string): Prom
   if (isAuto(wanted)) return fittingTier(await finder.tiers(), modelBudgetMb(hardware.defaultDevice, hardware.info))
   const name = tierNamed(wanted)
   if (name !== null) return await loadTier(name, finder.bundles)
-  throw installError('install.curated_not_found', `no tier is named '${wanted}'; there are ${tierNames.join(', ')}, and auto`,
+  throw installError('install.curated_not_found', `no such tier: '${wanted}'; there are ${tierNames.join(', ')}, and auto`,
     { param: 'tier', details: { tier: wanted, tiers: tierNames } })
 }
 

@@ -109,7 +109,7 @@ export class PendingSlots {
         const { model, enabled } = await slots.update(name, activation(slot, id, models.get(id)?.metadata.context_length))
         note({ after: { model: model.default, enabled } })
         if (enabled) ready.push(name)
-      }).catch((error: unknown) => this.#parkSlot(slot, `it cannot be made to use its model: ${messageOf(error)}`))
+      }).catch((error: unknown) => this.#parkSlot(slot, `its model could not be set: ${messageOf(error)}`))
     }
     if (this.#services.loads()) this.#load(ready)
   }
@@ -133,7 +133,7 @@ export class PendingSlots {
     const { events, log, slots } = this.#services
     if (meta?.pull_failed === reason) return
     await slots.update(name, { meta: { pull_failed: reason } })
-      .catch((error: unknown) => log.warn({ slot: name, err: error }, `a failed pull could not be noted in the file of a slot: ${messageOf(error)}`))
+      .catch((error: unknown) => log.warn({ slot: name, err: error }, `a failed pull could not be saved to the file of a slot: ${messageOf(error)}`))
     events.emit({
       type: 'install.parked', severity: 'error', source: `slot:${name}`, message: `slot '${name}' stays without its model: ${reason}`,
       data: { slot: name, model: meta?.pending_model ?? null, error: reason }
@@ -170,7 +170,7 @@ export class PendingSlots {
 
   #inLine (work: () => Promise<void>): Promise<void> {
     return this.#decisions.run(work).catch((error: unknown) => {
-      this.#services.log.error({ err: error }, `slots that wait for their model were not brought up to date: ${messageOf(error)}`)
+      this.#services.log.error({ err: error }, `slots that wait for their model could not be updated: ${messageOf(error)}`)
     })
   }
 }

@@ -59,7 +59,7 @@ export function planSlot (wanted: WantedSlot, host: HostFacts): SlotPlan {
 }
 
 function planPresent (slot: NamedSlotConfig, type: SlotType, model: InstallModel | null, pullsItself: boolean): SlotPlan {
-  if (slot.type !== type) return skip('slot_in_use', `slot '${slot.name}' is there already and serves ${slot.type}; rename or delete it first`)
+  if (slot.type !== type) return skip('slot_in_use', `slot '${slot.name}' already exists and serves ${slot.type}; rename or delete it first`)
   const held = slot.model.default
   if (held !== null && model !== null && held !== model.id) {
     return skip('slot_in_use', `slot '${slot.name}' has the model '${held}'; \`svc slot swap ${slot.name} --model ${model.id}\` changes it`)

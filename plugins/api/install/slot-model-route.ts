@@ -21,7 +21,7 @@ export function slotModelRoute ({ activity, config, slots }: InstallApi): AnyRou
       const model = typeof given === 'string' ? given.trim() : ''
       if (model === '') throw installError('install.model_id_required', 'the body needs `model_id`, the model of the slot', { param: 'model_id', details: { slot: name } })
       if (!slots.names().includes(name)) {
-        throw installError('install.slot_toml_not_found', `there is no slot file ${name}.toml; \`svc slot create ${name} --model <model>\` makes one`, { details: { slot: name } })
+        throw installError('install.slot_toml_not_found', `there is no slot file ${name}.toml; create it with \`svc slot create ${name} --model <model>\``, { details: { slot: name } })
       }
       const row = { category: 'install', action: 'install.slot_model', target: name, actor: call.actor, request_id: call.requestId }
       return activity.audited(row, async note => {

@@ -29,14 +29,14 @@ export async function adoptStore (
   } catch (error) {
     return [`the model store stays ${models.store}: ${messageOf(error)}`]
   }
-  if (path !== models.store) return [`SVC_MODEL_STORE names ${models.store}, which counts instead of ${path}`]
+  if (path !== models.store) return [`SVC_MODEL_STORE is ${models.store}, which overrides ${path}`]
   return await spaceWarnings(path)
 }
 
 async function spaceWarnings (path: string): Promise<readonly string[]> {
   const { bavail, bsize } = await statfs(path)
   const free = bavail * bsize
-  return free < LEAST_FREE_BYTES ? [`${path} has ${(free / 1e9).toFixed(1)} GB left; models may not fit`] : []
+  return free < LEAST_FREE_BYTES ? [`${path} has ${(free / 1e9).toFixed(1)} GB left; the models may not fit`] : []
 }
 
 /** With what is missing above it. Node's own way to do that never ends where nothing can be made, as below /proc. */

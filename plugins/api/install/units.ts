@@ -47,18 +47,18 @@ export async function repairUnit (name: string): Promise<RepairedUnit> {
   const unit = Object.hasOwn(aliases, name) ? aliases[name]! : name
   const allowed = repairableUnits.map(row => row.unit)
   if (!allowed.some(other => other === unit)) {
-    throw installError('install.unit_not_repairable', `'${name}' cannot be restarted from here; it can be done for ${allowed.join(', ')}`,
+    throw installError('install.unit_not_repairable', `'${name}' cannot be restarted through the gateway; these can: ${allowed.join(', ')}`,
       { details: { unit: name, allowed: [...allowed, ...Object.keys(aliases)] } })
   }
   const deferred = unit === OWN_UNIT
   const { error, stderr } = await systemctl(['restart', ...(deferred ? ['--no-block'] : []), unit], RESTART_MS)
   if (error?.code === 'ENOENT') {
-    throw installError('install.unit_not_repairable', `${unit} cannot be restarted: this host has no systemd (systemctl is not there); restart it the way it was started`,
+    throw installError('install.unit_not_repairable', `${unit} cannot be restarted: this host has no systemd (no systemctl); restart it the way it was started`,
       { details: { unit, allowed: [] } })
   }
   if (error !== null) {
     const why = stderr.trim().split('\n').at(-1) ?? ''
-    throw installError('install.pick_default_failed', `${unit} does not restart: ${why === '' ? messageOf(error) : why}; see \`journalctl -u ${unit}\``,
+    throw installError('install.pick_default_failed', `${unit} failed to restart: ${why === '' ? messageOf(error) : why}; see \`journalctl -u ${unit}\``,
       { details: { unit } })
   }
   const { stdout } = await systemctl(['is-active', unit], STATUS_MS)

@@ -6,7 +6,7 @@ const followShape = {
     .meta({ description: '`merged`, `all` or `svc`: everything; `slot`: all slots; else exact, such as `slot:agent`' }),
   slot: z.string().min(1).max(100).optional().meta({ description: 'Only entries about this slot' }),
   level: z.enum(severities).optional().meta({ description: 'Exactly this level' }),
-  q: z.string().min(1).max(200).optional().meta({ description: 'Text in the message, in either case' })
+  q: z.string().min(1).max(200).optional().meta({ description: 'Text to find in the message, ignoring case' })
 }
 const since = z.coerce.number().int().min(0).optional().meta({ description: 'Only entries with a higher id' })
 

@@ -10,7 +10,7 @@ const configSchema = z.strictObject({
   journalctl: z.string().min(1).default('journalctl').meta({ description: 'The tool that reads the journal, by name or path' })
 })
 
-const NOT_ALL = 'lines of an engine have no time and no severity that is known here: `since` and `level` do not count'
+const NOT_ALL = 'lines of an engine have no known time or severity: `since` and `level` are ignored'
 
 /** `/api/logs`: what the units of the service wrote. */
 export default definePlugin({

@@ -51,7 +51,7 @@ export class Journal {
   /** Throws `system.logs_busy` when as many read the journal as may. */
   requireRoom (): void {
     if (this.#readers < MAX_READERS) return
-    throw systemError('system.logs_busy', `${MAX_READERS} readers follow the journal already; close one of them, or try again later`,
+    throw systemError('system.logs_busy', `${MAX_READERS} readers already follow the journal; close one of them, or try again later`,
       { details: { retry_after_s: 5 } })
   }
 
@@ -125,9 +125,9 @@ function hintOf ({ missing, code, complaint }: JournalEnd, unit: string, count: 
   if (code !== 0 && /^Failed to parse timestamp/.test(complaint)) {
     throw systemError('system.logs_error', `since: ${complaint}; write it as 2026-01-31 12:00:00, -1h or yesterday`, { param: 'since' })
   }
-  if (code !== 0) return `journalctl failed: ${complaint === '' ? 'it said nothing' : complaint}`
+  if (code !== 0) return `journalctl failed: ${complaint === '' ? 'no output' : complaint}`
   if (count > 0) return null
-  return complaint === '' ? `the journal has nothing of unit '${unit}' that fits` : complaint
+  return complaint === '' ? `the journal has no matching entries of unit '${unit}'` : complaint
 }
 
 function whyEnded ({ missing, code, complaint }: JournalEnd): string {

@@ -46,7 +46,7 @@ export function asManifestFailure (error: unknown): never {
 }
 
 function ofManifest (manifest: unknown): Table {
-  if (!isTable(manifest)) throw mcpError('mcp.manifest_invalid', 'the manifest is no object', { param: 'manifest' })
+  if (!isTable(manifest)) throw mcpError('mcp.manifest_invalid', 'the manifest is not an object', { param: 'manifest' })
   return manifest
 }
 

@@ -48,7 +48,7 @@ export class McpApi {
   /** Throws `mcp.bundled` for a server of the gateway itself, and `mcp.not_found`. */
   requireInstalled (id: string): void {
     if (this.#bundled().some(server => isNamed(server.id, id))) {
-      throw mcpError('mcp.bundled', `${id} is a tool server of the gateway itself, which is always there as it is`, { details: { id } })
+      throw mcpError('mcp.bundled', `${id} is a tool server of the gateway itself, which cannot be changed or removed`, { details: { id } })
     }
     this.services.servers.get(id)
   }

@@ -28,7 +28,7 @@ export const serverSchema = z.strictObject({
   protocol: z.string().nullable().meta({ description: 'Protocol revision that it speaks; null while not connected' }),
   tools: z.int().meta({ description: 'Number of tools; -1 if unknown' }),
   tool_details: z.array(toolDetailSchema),
-  dropped_tools: z.array(z.strictObject({ name: z.string(), reason: z.string() })).meta({ description: 'Tools of it that cannot be offered' }),
+  dropped_tools: z.array(z.strictObject({ name: z.string(), reason: z.string() })).meta({ description: 'Its tools that cannot be offered' }),
   resources: z.int(),
   prompts: z.int(),
   running: z.int().meta({ description: 'Calls under way' }),

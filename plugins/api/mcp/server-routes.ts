@@ -86,7 +86,7 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
         api.requireInstalled(id)
         const { env, enabled } = body
         if (env !== undefined && !isEnvPatch(env)) {
-          throw mcpError('mcp.env_invalid', 'env is an object of variables: names are [A-Za-z_][A-Za-z0-9_]*, values one line of text, or null to take one out', { param: 'env' })
+          throw mcpError('mcp.env_invalid', 'env is an object of variables: names are [A-Za-z_][A-Za-z0-9_]*, values one line of text, or null to remove one', { param: 'env' })
         }
         if (enabled !== undefined && typeof enabled !== 'boolean') throw mcpError('mcp.enabled_invalid', 'enabled is true or false', { param: 'enabled' })
         return api.audited(call, 'config', id, async note => {

@@ -55,7 +55,7 @@ export function targetOf (path: string): EngineTarget {
  */
 export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, method: string, query: string): void {
   if (target.kind === 'bank' && target.rest[0] === 'aliases' && method === 'POST' && isPrivateBank(target.bank)) {
-    throw memoryError('memory.bank_private', 'a private bank has no other name: every agent could reach it by that', { param: 'bank' })
+    throw memoryError('memory.bank_private', 'a private bank cannot have another name: every agent could use that name', { param: 'bank' })
   }
   if (target.kind === 'other') checkOperator(agent)
   if (agent === null || target.kind !== 'bank') return
@@ -74,7 +74,7 @@ export function banksOf (target: EngineTarget, query: string): readonly string[]
 /** Throws `memory.operator_only`. Pure. */
 export function checkOperator (agent: string | null): void {
   if (agent === null) return
-  throw memoryApiError('memory.operator_only', 'an agent reaches its banks, and not what is about all of them; an operator does, without X-svc-Agent')
+  throw memoryApiError('memory.operator_only', 'an agent may only use its own banks; calls about all banks are for an operator, without X-svc-Agent')
 }
 
 /** The bank of a route below `/api/memory/banks`. Rejects where it is none, or belongs to another agent. */
@@ -108,5 +108,5 @@ function decoded (segment: string): string {
 }
 
 function strange (): Error {
-  return memoryApiError('memory.invalid_path', 'the path has a step up, a backslash, a control character or a broken escape in it')
+  return memoryApiError('memory.invalid_path', 'the path contains `..`, a backslash, a control character or an invalid escape')
 }

@@ -146,7 +146,7 @@ function checkConfirm ({ request: { raw }, body }: RawCall, bank: string): void 
   const query = new URL(raw.url ?? '', 'http://gateway').searchParams.get('confirm')
   const said = query ?? confirmIn(body)
   if (said === bank) return
-  throw memoryApiError('memory.confirm_required', `deleting the bank '${bank}' deletes all that it holds: repeat its id as ?confirm=${bank}, or as confirm in the body`, { param: 'confirm', details: { bank } })
+  throw memoryApiError('memory.confirm_required', `deleting the bank '${bank}' deletes everything in it: repeat its id as ?confirm=${bank}, or as confirm in the body`, { param: 'confirm', details: { bank } })
 }
 
 function confirmIn (body: Buffer | undefined): unknown {

@@ -135,7 +135,7 @@ function checkSlot (config: ConfigService, asked: string | undefined, before: st
   const slots = llmSlots(config)
   if (asked === undefined || asked === before || slots.includes(asked)) return
   const there = slots.length === 0 ? 'there is none yet' : `there are ${slots.slice(0, 20).join(', ')}`
-  throw noSlot(`'${asked}' is no enabled llm slot: ${there}`, slots)
+  throw noSlot(`'${asked}' is not an enabled llm slot: ${there}`, slots)
 }
 
 function asSlotError (error: unknown): never {

@@ -9,11 +9,11 @@ const SEGMENT = new RegExp(SEGMENT_PATTERN)
 /** Throws `memory.invalid_bank`. */
 export function checkBank (bank: string): void {
   if (BANK.test(bank)) return
-  throw memoryApiError('memory.invalid_bank', 'the id of a bank takes letters, digits, _ and -, at most 128, and begins with a letter or digit; banks of other names are reached below /api/memory/hindsight', { param: 'bank' })
+  throw memoryApiError('memory.invalid_bank', 'the id of a bank has at most 128 letters, digits, _ and -, and starts with a letter or digit; banks with other names are available below /api/memory/hindsight', { param: 'bank' })
 }
 
 /** Throws `memory.invalid_path`. */
 export function checkSegment (value: string, name: string): void {
   if (SEGMENT.test(value)) return
-  throw memoryApiError('memory.invalid_path', `${name} takes letters, digits and . _ : -, at most 256`, { param: name })
+  throw memoryApiError('memory.invalid_path', `${name} has at most 256 letters, digits and . _ : -`, { param: name })
 }

@@ -12,8 +12,8 @@ export interface NoteDeps {
 }
 
 const LONGEST_TARGET = 200
-const identityHelp = '`X-svc-Agent` says who remembers; with `X-svc-Private: 1` what is written is for that agent alone, and ' +
-  'what is read is its own, too.'
+const identityHelp = '`X-svc-Agent` names the agent; with `X-svc-Private: 1` it writes to its private memory and ' +
+  'also reads from it.'
 
 /** Memories by dataset, the same for every engine. */
 export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute[] {

@@ -32,7 +32,7 @@ export const addSchema = z.strictObject({
   dataset: dataset.optional().meta({ description: `${about.dataset}; in private mode always the last of them` }),
   tags: names.optional().meta({ description: 'Tags that start with `agent:` or `visibility:` are reserved for the gateway and dropped' }),
   metadata: z.record(z.string().max(200), z.union([z.string().max(10_000), z.number(), z.boolean()])).optional(),
-  document_id: z.string().regex(DOCUMENT_ID, { error: 'takes letters, digits, _ and -, at most 64' }).optional().meta({ description: 'Used again it replaces what was written under it; default `<agent>:<session_id>` where `metadata` names a session, which is added to, else a new one' })
+  document_id: z.string().regex(DOCUMENT_ID, { error: 'takes letters, digits, _ and -, at most 64' }).optional().meta({ description: 'Reusing an id replaces its document; default is `<agent>:<session_id>` if `metadata` has a session, to which the text is added, else a new id' })
 })
 
 export const addedSchema = z.strictObject({

@@ -50,7 +50,7 @@ export async function propagate ({ systemctl, folder }: UnitPlace, slot: string,
     return told(`${drop} cannot be written: ${messageOf(error)}`)
   }
   const reload = await run(['daemon-reload'], SHOW_MS)
-  if (reload !== null) return told(`systemd did not read its units again: ${reload}`)
+  if (reload !== null) return told(`systemd could not reload its units: ${reload}`)
   done.daemon_reloaded = true
   const restart = await run(['restart', UNIT], RESTART_MS)
   if (restart !== null) return told(`${UNIT} did not restart: ${restart}`)

@@ -166,7 +166,7 @@ export function successorRoutes ({ activity, clock, config, memory }: SuccessorD
         const { download_url: url } = (result ?? {}) as { readonly download_url?: unknown }
         if (status === 'completed' && typeof url === 'string' && url.startsWith('/')) return url
         if (status !== 'pending' && status !== 'processing') {
-          throw memoryError('memory.engine_error', `the export ended as ${String(status)}: ${typeof why === 'string' ? why : 'no file was made'}`)
+          throw memoryError('memory.engine_error', `the export ended as ${String(status)}: ${typeof why === 'string' ? why : 'no file was created'}`)
         }
         await pause(clock, EXPORT_LOOK_MS, signal)
         signal.throwIfAborted()

@@ -22,7 +22,7 @@ export async function planMigration (source: string, target: string): Promise<Pl
   const files = await filesBelow(source).catch((error: NodeJS.ErrnoException) => {
     // a store that was never used is empty
     if (error.code === 'ENOENT') return []
-    throw failed(`the present store ${source} cannot be read: ${messageOf(error)}`, error)
+    throw failed(`the current store ${source} cannot be read: ${messageOf(error)}`, error)
   })
   return {
     source,

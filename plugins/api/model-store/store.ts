@@ -85,10 +85,10 @@ export class ModelStore {
 
   async #exclusively<T> (work: () => Promise<T>): Promise<T> {
     const { jobs } = this.#services
-    if (this.#moving !== null) throw modelsError('models.store_migration_failed', 'the models are being moved already; see the events store.progress')
+    if (this.#moving !== null) throw modelsError('models.store_migration_failed', 'the models are already being moved; see the events store.progress')
     const pulls = jobs.list({ kind: 'model-pull', unfinished: true, limit: 1 })
     if (pulls.length > 0) {
-      throw modelsError('models.store_migration_failed', `a download is running into the present store (${pulls[0]!.target}); cancel it or wait for its end`)
+      throw modelsError('models.store_migration_failed', `a download into the current store is running (${pulls[0]!.target}); cancel it or wait for it`)
     }
     const moving = work()
     this.#moving = moving
@@ -127,10 +127,10 @@ export class ModelStore {
     if (path === '') throw invalidPath('must be an absolute path')
     const { paths } = config
     if (paths.models !== join(paths.state, 'models')) {
-      throw invalidPath(`does not count while SVC_MODEL_STORE is set (${paths.models}); unset it and start the gateway again`)
+      throw invalidPath(`is ignored while SVC_MODEL_STORE is set (${paths.models}); unset it and start the gateway again`)
     }
     if (path !== models.store && (isWithin(path, models.store) || isWithin(models.store, path))) {
-      throw invalidPath(`must not lie in the present store ${models.store}, nor around it`)
+      throw invalidPath(`must not be inside the current store ${models.store}, nor contain it`)
     }
     return path
   }

@@ -24,7 +24,7 @@ export async function deleteModel (
 ): Promise<readonly string[]> {
   const { events, models, pulls, slots } = services
   if (models.get(id) === undefined) {
-    throw svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
+    throw svcError('model.not_found', `no such model: '${id}'; GET /api/models lists all models`, { details: { model: id } })
   }
   const affected = slotsUsing(services, id)
   if (affected.length > 0 && !cascade) {

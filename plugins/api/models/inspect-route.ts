@@ -65,7 +65,7 @@ export function inspectRoute ({ clock, hub }: ModelApi & { readonly clock: Clock
 
 function repoOf ({ hf_repo: repo, hf_url: url }: z.output<typeof bodySchema>, hub: HubClient): string {
   if (repo !== undefined) return repo.trim()
-  if (url === undefined) throw hfError('hf.bad_request', 'name a repository: `hf_repo` as owner/name, or `hf_url`', { param: 'hf_repo' })
+  if (url === undefined) throw hfError('hf.bad_request', 'give a repository: `hf_repo` as owner/name, or `hf_url`', { param: 'hf_repo' })
   const named = hub.locate(url.trim())
   if (named === null) throw hfError('hf.bad_request', `${url.slice(0, 200)} is not the address of a repository of ${hub.endpoint}`, { param: 'hf_url' })
   return named.repo

@@ -96,7 +96,7 @@ export async function findModel (api: ModelApi, id: string): Promise<ModelListRo
   const onNpu = npuRows(stores, npuSlots(api)).find(row => spellings.has(row.id) || spellings.has(row.name))
   const other = onNpu ?? upstreams.find(row => row.id === id)
   if (other !== undefined) return other
-  throw svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
+  throw svcError('model.not_found', `no such model: '${id}'; GET /api/models lists all models`, { details: { model: id } })
 }
 
 async function npuStores ({ providers, models }: ModelApi): Promise<NpuStore[]> {

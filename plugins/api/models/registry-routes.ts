@@ -96,13 +96,13 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
 /** A model that an upstream or the NPU's own runtime keeps is not ours to change. Throws `model.not_found` either way. */
 async function refuseForeign (api: ModelApi, id: string): Promise<never> {
   const { owned_by: owner } = await findModel(api, id)
-  throw svcError('model.not_found', `model '${id}' is kept by ${owner} and not by the registry; there is nothing to change here`, { details: { model: id, owned_by: owner } })
+  throw svcError('model.not_found', `model '${id}' belongs to ${owner}, not to the registry, so it cannot be changed here`, { details: { model: id, owned_by: owner } })
 }
 
 /** A profile that does not exist would be skipped by every slot, and only the event log would say why. */
 function requireProfile ({ snapshot }: ConfigService, defaults: Readonly<Record<string, unknown>>): void {
   const { profile } = defaults
   if (typeof profile !== 'string' || snapshot.profiles.has(profile)) return
-  throw svcError('profiles.not_found', `no profile is named '${profile}'; there are: ${[...snapshot.profiles.keys()].join(', ')}`,
+  throw svcError('profiles.not_found', `no such profile: '${profile}'; there are: ${[...snapshot.profiles.keys()].join(', ')}`,
     { param: 'defaults.profile', details: { profile } })
 }

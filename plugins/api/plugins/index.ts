@@ -27,7 +27,7 @@ export default definePlugin({
       handler: ({ params: { name } }) => {
         const report = plugins.list().find(plugin => plugin.name === name)
         if (report !== undefined) return report
-        throw svcError('plugin.not_found', `no plugin is named '${name}'; GET /api/plugins lists what there is`, { details: { plugin: name } })
+        throw svcError('plugin.not_found', `no such plugin: '${name}'; GET /api/plugins lists all plugins`, { details: { plugin: name } })
       }
     }))
     ctx.addRoute(defineRoute({

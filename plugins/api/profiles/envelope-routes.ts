@@ -47,7 +47,7 @@ export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
           }
         }
         if (wanted === undefined) throw importWithoutName()
-        if (!opened.checksumOk) throw badEnvelope('its checksum is wrong, so it was changed or cut off on its way', { checksum_ok: false })
+        if (!opened.checksumOk) throw badEnvelope('its checksum is wrong, so it was changed or truncated', { checksum_ok: false })
         requireWords(opened.profile.flags, 'envelope.profile.flags')
         await audited(api, call, 'import', wanted, async note => {
           await addProfile(api, wanted, opened.profile)

@@ -2,11 +2,11 @@ import { svcError, type SvcError } from 'svc-gateway/plugin'
 import { profilesError } from './errors.js'
 
 export function profileNotFound (name: string): SvcError {
-  return svcError('profiles.not_found', `no profile is named '${name}'; see GET /api/profiles`, { param: 'name', details: { name } })
+  return svcError('profiles.not_found', `no such profile: '${name}'; see GET /api/profiles`, { param: 'name', details: { name } })
 }
 
 export function profileExists (name: string): SvcError {
-  return profilesError('profiles.exists', `a profile is named '${name}' already; choose another name, or change that one`,
+  return profilesError('profiles.exists', `profile '${name}' already exists; choose another name, or change that one`,
     { param: 'name', details: { name } })
 }
 
@@ -20,7 +20,7 @@ export function profileWouldNotFit (
   name: string, problems: ReadonlyArray<{ readonly slot: string, readonly message: string }>
 ): SvcError {
   const reasons = problems.map(({ message }) => message).join('; ')
-  return profilesError('profiles.in_use', `profile '${name}' is used by slots that it would not suit any more: ${reasons}`,
+  return profilesError('profiles.in_use', `profile '${name}' is used by slots that it would no longer fit: ${reasons}`,
     { details: { name, slots: problems.map(({ slot }) => slot) } })
 }
 
@@ -29,7 +29,7 @@ export function badEnvelope (reason: string, details: Readonly<Record<string, un
 }
 
 export function importWithoutName (): SvcError {
-  return profilesError('profiles.import_no_name', 'an import needs a `name` for the profile; a dry run does without', { param: 'name' })
+  return profilesError('profiles.import_no_name', 'an import needs a `name` for the profile; a dry run does not', { param: 'name' })
 }
 
 function listed (slots: readonly string[]): string {

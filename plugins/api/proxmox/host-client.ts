@@ -21,7 +21,7 @@ export async function askHost ({ clock, settings, signal }: HostQuestion): Promi
   signal.throwIfAborted()
   const patience = new AbortController()
   const timer = clock.setTimer(PATIENCE_MS, () => {
-    patience.abort(new HostTrouble(`gave no complete answer within ${PATIENCE_MS / 1000} seconds; check host, port and the network`))
+    patience.abort(new HostTrouble(`did not answer completely within ${PATIENCE_MS / 1000} seconds; check host, port and the network`))
   })
   const either = AbortSignal.any([signal, patience.signal])
   setMaxListeners(0, either) // some for each connection and request
@@ -55,7 +55,7 @@ async function answeringNode (connection: HostConnection): Promise<string> {
   const nodes = await connection.get('/nodes', nodesSchema)
   const up = nodes.filter(({ status }) => status === 'online').map(({ node }) => node).sort()
   const [first] = up
-  if (first === undefined) throw new HostTrouble('has no node that is online; look at the cluster')
+  if (first === undefined) throw new HostTrouble('has no node that is online; check the cluster')
   if (up.length === 1) return first
   const members = await connection.get('/cluster/status', clusterSchema).catch(error => {
     if (error instanceof HostTrouble) return []

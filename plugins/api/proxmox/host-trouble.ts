@@ -12,14 +12,14 @@ const UNTRUSTED: ReadonlySet<string> = new Set([
 ])
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there; check host and port',
-  ENOTFOUND: 'there is no host of this name; check its spelling and DNS',
-  EAI_AGAIN: 'its name cannot be looked up now; check DNS',
-  EHOSTUNREACH: 'no way leads there; check the network',
-  ENETUNREACH: 'no way leads there; check the network',
-  ECONNRESET: 'the connection was cut',
-  UND_ERR_SOCKET: 'the connection was cut',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it speaks no TLS there; check the port, the API of Proxmox is on 8006',
+  ECONNREFUSED: 'the connection was refused; check host and port',
+  ENOTFOUND: 'no such host; check its spelling and DNS',
+  EAI_AGAIN: 'its name cannot be resolved; check DNS',
+  EHOSTUNREACH: 'no route to the host; check the network',
+  ENETUNREACH: 'no route to the host; check the network',
+  ECONNRESET: 'the connection was reset',
+  UND_ERR_SOCKET: 'the connection was reset',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'no TLS on this port; check the port, the API of Proxmox is on 8006',
   CERT_HAS_EXPIRED: 'its certificate has expired; renew it, or set verify_ssl to false',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name; use that name as host, or set verify_ssl to false'
 }
@@ -29,7 +29,7 @@ export function troubleText (error: unknown, { host, port }: Asked): string {
   const address = `${host}:${port}`
   if (error instanceof HostTrouble) return `${address} ${error.message}`
   const { code } = error as NodeJS.ErrnoException
-  if (code === undefined) return `${address} cannot be asked; check host and port`
+  if (code === undefined) return `${address} cannot be reached; check host and port`
   if (UNTRUSTED.has(code)) {
     return `${address}: its certificate is not trusted here, as self-signed ones are not; install one that this machine trusts, ` +
       'or set verify_ssl to false'
@@ -44,7 +44,7 @@ export function refusal (status: number, path: string): HostTrouble {
     case 403: return new HostTrouble(`does not let the token read ${path} (403); give the token the role PVEAuditor on /`)
     case 595:
     case 596:
-    case 599: return new HostTrouble(`cannot reach its own node for ${path} (${status}); look at the cluster`)
-    default: return new HostTrouble(`answers ${path} with ${status}; look at the log of pveproxy there`)
+    case 599: return new HostTrouble(`cannot reach its own node for ${path} (${status}); check the cluster`)
+    default: return new HostTrouble(`answers ${path} with ${status}; see the log of pveproxy there`)
   }
 }

@@ -50,7 +50,7 @@ export class HostWatch {
   latest (settings: HostSettings): HostAnswer {
     if (this.#recent(settings) === null) this.#ask(settings).catch(() => undefined)
     if (this.#known !== null && isDeepStrictEqual(this.#known.settings, settings)) return this.#known.status
-    return { configured: true, ok: false, error: `${settings.host}:${settings.port} is being asked for the first time; look again in a moment` }
+    return { configured: true, ok: false, error: `${settings.host}:${settings.port} is being queried for the first time; try again in a moment` }
   }
 
   /** Ends what runs; later questions are refused. */
@@ -108,6 +108,6 @@ export class HostWatch {
     const event = { source: 'system', data: { host, port } }
     this.#events.emit(status.ok
       ? { ...event, type: 'system.proxmox_recovered', message: `the Proxmox host ${host}:${port} answers again` }
-      : { ...event, type: 'system.proxmox_unreachable', severity: 'warn', message: `the Proxmox host cannot be asked: ${status.error}` })
+      : { ...event, type: 'system.proxmox_unreachable', severity: 'warn', message: `the Proxmox host cannot be queried: ${status.error}` })
   }
 }

@@ -29,7 +29,7 @@ export default definePlugin({
       return slimHost(watch.latest(stored.settings))
     }))
     ctx.onStop(async () => {
-      stopping.abort(svcError('plugin.unavailable', 'the plugin is being stopped; try again when it is back'))
+      stopping.abort(svcError('plugin.unavailable', 'the plugin is stopping; try again when it is back'))
       display.show(null)
       await watch.close()
     })

@@ -83,7 +83,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       bodyError: proxmoxError.kind('proxmox.config_invalid'),
       handler: async ({ body, signal }) => {
         const { token_value } = body
-        if (token_value === undefined) throw tokenRequired('a test uses no stored token')
+        if (token_value === undefined) throw tokenRequired('a test does not use the stored token')
         const answer = await askHost({ clock, settings: { ...body, token_value }, signal: AbortSignal.any([signal, stopping]) })
         if (!answer.ok) return { ok: false as const, error: answer.error }
         const { node, host_mem_total_mb, tenants_total } = answer
@@ -98,7 +98,7 @@ async function shown ({ watch, stopping }: ProxmoxApi, stored: StoredSettings): 
   if (stored.kind === 'broken') return { configured: true, ...unknown, status: { configured: true, ok: false, error: stored.problem } }
   const status = await watch.current(stored.settings).catch(() => {
     stopping.throwIfAborted()
-    return { configured: true as const, ok: false as const, error: 'the settings were changed while the host was asked; ask again' }
+    return { configured: true as const, ok: false as const, error: 'the settings were changed during the query; try again' }
   })
   return { configured: true, ...facts(stored)!, token_value_set: true, status }
 }

@@ -22,7 +22,7 @@ const portSchema = z.int({ error: 'must be a whole number from 1 to 65535' })
 const userSchema = z.string({ error: 'must be a user with its realm, as in svc@pve' }).max(64)
   .regex(/^(?![^@]*[!=])[!-~]+@[A-Za-z][A-Za-z0-9._-]+$/, { error: 'must be a user with its realm, as in svc@pve, and without the token' })
 const tokenNameSchema = z.string({ error: 'must be the name of the API token' }).max(128)
-  .regex(/^[A-Za-z][A-Za-z0-9._-]*$/, { error: 'must be the name of the API token alone: what stands between ! and =' })
+  .regex(/^[A-Za-z][A-Za-z0-9._-]*$/, { error: 'must be only the name of the API token: the part between ! and =' })
 const tokenValueSchema = z.string({ error: 'must be the secret of the API token' }).max(256)
   .regex(/^[!-~]+$/, { error: 'must be the secret of the API token: one word of printable characters; leave it out to keep the stored one' })
 const verifySchema = z.boolean({ error: 'must be true or false' })
@@ -58,7 +58,7 @@ export const fileSchema = z.object({
     host: hostSchema,
     port: portSchema.default(defaults.port),
     verify_ssl: verifySchema.default(defaults.verify_ssl),
-    service: z.literal('PVE', { error: 'must be PVE: no other product of the family is known here' }).default('PVE')
+    service: z.literal('PVE', { error: 'must be PVE: no other product is supported' }).default('PVE')
   }),
   auth: z.object({ user: userSchema, token_name: tokenNameSchema, token_value: tokenValueSchema })
 })

@@ -52,7 +52,7 @@ export class SettingsFile {
 }
 
 export function tokenRequired (why: string): Error {
-  return proxmoxError('proxmox.token_required', `${why}: token_value has to be given`, { param: 'token_value' })
+  return proxmoxError('proxmox.token_required', `${why}: token_value is required`, { param: 'token_value' })
 }
 
 /** Pure. */

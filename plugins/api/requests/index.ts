@@ -30,7 +30,7 @@ export default definePlugin({
         const before = requests.list().find(request => request.id === id)
         const cancelled = requests.cancel(id)
         if (cancelled === 0) {
-          throw requestError('request.not_found', `no request in flight has the id '${id}': it is over, or never was; GET /api/requests lists them`,
+          throw requestError('request.not_found', `no request in flight has the id '${id}': it has ended or never existed; GET /api/requests lists them`,
             { details: { id } })
         }
         note({ before })

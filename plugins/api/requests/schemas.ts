@@ -9,7 +9,7 @@ const requestSchema = z.strictObject({
   slot: z.string().nullable().meta({ description: 'The slot that serves it; null for an upstream, or before that is known' }),
   upstream: z.string().nullable(),
   phase: z.enum(requestPhases),
-  reason: z.string().nullable().meta({ description: 'Why there is no answer yet; null once only the engine is waited for' }),
+  reason: z.string().nullable().meta({ description: 'Why there is no answer yet; null once it waits only for the engine' }),
   priority: z.enum(requestPriorities).meta({
     description: 'Its priority in the queue of a busy slot: `low` waits behind `normal` for up to half a minute. Text that is not streamed is low; the header `x-svc-priority` overrides it'
   }),

@@ -14,7 +14,7 @@ export function guardKey (variable: string, declared: readonly string[], upstrea
   if (others.length === 0) return
   const named = others.map(({ name, origin }) => `upstream '${name}' (${origin})`).join(' and ')
   throw svcError('upstream.key_required',
-    `${variable} would be sent by ${named}; if that is meant, name them in \`upstreams\`, or else set another variable`,
+    `${variable} would be sent by ${named}; if that is intended, list them in \`upstreams\`, otherwise use another variable`,
     { param: 'upstreams', details: { variable, upstreams: others } })
 }
 

@@ -71,7 +71,7 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
 
 function requireName (name: string): void {
   if (SECRET_NAME.test(name)) return
-  throw svcError('secret.name_invalid', 'the name of a secret is capital letters, digits and _, begins with a letter, and has at most 64 characters',
+  throw svcError('secret.name_invalid', 'the name of a secret has capital letters, digits and _, starts with a letter, and is at most 64 characters long',
     { param: 'name' })
 }
 

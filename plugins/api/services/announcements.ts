@@ -78,7 +78,7 @@ export class Announcements {
   async advertise (services: readonly ServiceDescriptor[]): Promise<string | null> {
     const before = this.#withdrawals
     const problem = await this.#tell(services)
-    if (this.#withdrawals > before) return 'they were withdrawn while they were being announced'
+    if (this.#withdrawals > before) return 'they were withdrawn during the announcement'
     if (problem === null) this.#follow(services)
     return problem
   }
@@ -132,7 +132,7 @@ export class Announcements {
         if (signal.aborted) return
         if (this.#telling !== null || await this.#isTold(services) || signal.aborted) continue
         const problem = await this.#tell(services)
-        this.#deps.log.info({ by: this.#teller, problem }, 'services are announced anew: an avahi daemon came or went, or the network, or one listens at another port')
+        this.#deps.log.info({ by: this.#teller, problem }, 'services are announced again: an avahi daemon, the network or a port changed')
       }
     })()
   }
@@ -166,7 +166,7 @@ export class Announcements {
   }
 
   async #answer (services: readonly ServiceDescriptor[], ports: ReadonlyMap<string, number>): Promise<string | null> {
-    if (!this.#hasNetwork()) return 'this machine has no network to announce them in'
+    if (!this.#hasNetwork()) return 'this machine has no network to announce them on'
     const host = this.hostname.replace(/\.local$/, '')
     return await this.#responder.announce(services.map(({ id, name }) => ({ id, name, title: `${name} on ${host}`, port: ports.get(id)! })))
   }

@@ -167,7 +167,7 @@ export class ServiceManager implements Companions {
 
   async bringUp (id: string): Promise<string | null> {
     // its engine would take the GPU from the others
-    if (this.get(id).slot !== undefined) return 'it is a slot, which its requests load'
+    if (this.get(id).slot !== undefined) return 'it is a slot, which is loaded on request'
     for (const verb of ['enable', 'start'] as const) {
       const { ok, message } = await this.act(id, verb)
       if (!ok) return message
@@ -202,7 +202,7 @@ export class ServiceManager implements Companions {
   async #actOnSlot (service: ServiceDescriptor, verb: ServiceVerb): Promise<ProgramOutcome> {
     const { slots } = this.#deps
     const own = this.slotOf(service)
-    if (own === null) throw new Error(`${service.name} runs as a slot and there is none: make one with \`svc slot create ${usualNames[service.slot!]} --type ${service.slot!}\``)
+    if (own === null) throw new Error(`${service.name} runs as a slot, and there is none: create one with \`svc slot create ${usualNames[service.slot!]} --type ${service.slot!}\``)
     if (verb === 'stop') await slots.unload(own)
     else if (verb === 'restart') await slots.restart(own)
     else await slots.load(own)

@@ -10,8 +10,8 @@ export interface Remains { readonly folder: string, readonly count: number, read
 export async function refuseLink (folder: string, { id, name }: { readonly id: string, readonly name: string }): Promise<void> {
   const target = await readlink(folder).catch(() => null)
   if (target === null) return
-  throw servicesError('services.data_linked', `the data of ${name} is behind a link, ${folder}, and what it leads to is not deleted: ` +
-    `uninstall ${name} without its data, or take the link away first with ${shellText(['rm', '--', folder])}`,
+  throw servicesError('services.data_linked', `the data of ${name} is behind a link, ${folder}, whose target is not deleted: ` +
+    `uninstall ${name} without its data, or remove the link first with ${shellText(['rm', '--', folder])}`,
   { details: { service: id, folder, target } })
 }
 

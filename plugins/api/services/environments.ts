@@ -20,7 +20,7 @@ export function createEnvironments ({ env, clean, downloads }: EnvironmentDeps):
     async check ({ npm, python }, folder) {
       const { package: name, bytes } = npm ?? python!
       const cannot = (why: string): Error => servicesError('services.cannot_install', why)
-      if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
+      if (!downloads) throw cannot('downloads from registries are disabled: `downloads` is off in [plugins.config.api-services]')
       if (npm !== undefined && await findNpm(env) === null) throw noNpm(npm)
       if (python !== undefined && await findPython(python, env) === null) throw noPython(python)
       const { bavail, bsize } = await statfs(folder)

@@ -172,12 +172,12 @@ export class ServiceInstaller {
     const { downloads, config: { paths } } = this.#deps
     const { id, name, python, container, slot, unit, slotOffer } = service
     const cannot = (why: string): Error => servicesError('services.cannot_install', why, { details: { service: id } })
-    if (slot !== undefined && slotOffer === undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create ${usualNames[slot]} --type ${slot}\``)
-    if (slot === undefined && python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
+    if (slot !== undefined && slotOffer === undefined) throw cannot(`${name} runs as a slot: create one with \`svc slot create ${usualNames[slot]} --type ${slot}\``)
+    if (slot === undefined && python === undefined && container === undefined) throw cannot(`${name} is not installed by the gateway; once ${unit} exists, the gateway manages it`)
     mustHaveSlots(this.#deps, service)
-    if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
+    if (!downloads) throw cannot('downloads from registries are disabled: `downloads` is off in [plugins.config.api-services]')
     if (slotOffer !== undefined) {
-      if (wanted !== undefined && wanted !== 'slot') throw cannot(`${name} runs as a slot and comes in no other form`)
+      if (wanted !== undefined && wanted !== 'slot') throw cannot(`${name} runs only as a slot`)
       const misfit = await slotMisfit(this.#deps, service)
       if (misfit !== null) throw cannot(`${name} cannot run as a slot here: ${misfit}`)
       return 'slot'
@@ -188,7 +188,7 @@ export class ServiceInstaller {
     const form = wanted ?? forms[0]
     if (form === undefined || !forms.includes(form)) {
       if (form !== 'container' && python !== undefined) throw noPython(python)
-      throw cannot(container === undefined ? `${name} does not come as a container` : 'no container engine answers here; `svc status` says why')
+      throw cannot(container === undefined ? `${name} is not available as a container` : 'no container engine answers here; `svc status` says why')
     }
     const bytes = bytesOf(service, form)
     if (form === 'python' && bytes !== null) {
@@ -206,7 +206,7 @@ export function bytesOf ({ python, container, slotOffer }: ServiceDescriptor, fo
 
 function slotStatus (name: string | null): InstallStatus {
   if (name === null) return { state: 'absent', form: null, version: null, message: '', settings: [] }
-  return { state: 'installed', form: 'slot', version: null, message: `it is slot ${name}, which its requests load`, settings: [] }
+  return { state: 'installed', form: 'slot', version: null, message: `it is slot ${name}, which is loaded on request`, settings: [] }
 }
 
 function settingOf (svc: object, key: string): unknown {

@@ -12,9 +12,9 @@ export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
   /** What of it other machines cannot reach; empty when they reach all of it. */
   const hidden = (): string => {
     const { server, slots } = config.snapshot.svc
-    if (isLoopback(server.host)) return ', but listen on loopback alone: set [server] host'
+    if (isLoopback(server.host)) return ', but listen only on loopback: set [server] host'
     const engines = isLoopback(slots.publish_host) ? capable().filter(service => manager.slotOf(service) !== null) : []
-    return engines.length === 0 ? '' : `, but ${engines.map(({ name }) => name).join(', ')} on loopback alone: set [slots] publish_host`
+    return engines.length === 0 ? '' : `, but ${engines.map(({ name }) => name).join(', ')} only on loopback: set [slots] publish_host`
   }
   return [
     defineRoute({

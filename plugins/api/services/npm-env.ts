@@ -27,12 +27,12 @@ export async function installNpm (program: NpmProgram, options: InstallOptions):
       run(command, [...first, 'install', ...SAFE, ...more, '--prefix', place, wanted], { ...options, folder: place }, 'npm install')
     await install().catch(async (error: unknown) => {
       if (!isVersionUnknown(error)) throw error
-      options.onMessage('npm knows no such version: the registry is asked again, past its cache')
+      options.onMessage('npm does not find this version: asking the registry again without its cache')
       await install('--prefer-online')
     })
     const found = await versionIn(place, program.package)
     if (found === program.version) return name
-    throw servicesError('services.install_failed', `${program.package} ${found ?? 'of no version'} was installed where ${program.version} was asked for`)
+    throw servicesError('services.install_failed', `${program.package} ${found ?? 'of unknown version'} was installed instead of ${program.version}`)
   } catch (error) {
     await rm(place, { recursive: true, force: true })
     throw error

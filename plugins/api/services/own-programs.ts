@@ -46,7 +46,7 @@ export class OwnPrograms {
     const { id, name } = service
     if (verb === 'stop') {
       await daemons.end(id)
-      return { ok: true, active: false, message: `${name} does not run` }
+      return { ok: true, active: false, message: `${name} is not running` }
     }
     if (verb === 'disable') {
       kept.change(id, { enabled: false })
@@ -55,7 +55,7 @@ export class OwnPrograms {
     if (form !== 'python' && form !== 'container') throw await this.#absent(service)
     const isNew = kept.get(id).form === null
     const told = isNew ? (await (await installer.begin(service, form)).done).settings : await installer.prepare(service)
-    const also = told.length === 0 ? '' : `; svc.toml has ${told.join(' and ')} for it now`
+    const also = told.length === 0 ? '' : `; svc.toml now sets ${told.join(' and ')} for it`
     if (verb === 'enable') {
       kept.change(id, { enabled: true })
       return { ok: true, active: this.runs(service), message: `${name} starts with the gateway${also}` }
@@ -84,8 +84,8 @@ export class OwnPrograms {
       const { up, detail } = await this.#knowledge.probe(service)
       if (up) return null
       const { state, problem } = daemons.status(service.id)
-      if (state !== 'running') return problem ?? `${service.name} does not run`
-      if (clock.monotonic() > until) return `${service.name} runs and does not answer yet: ${detail}`
+      if (state !== 'running') return problem ?? `${service.name} is not running`
+      if (clock.monotonic() > until) return `${service.name} is running but does not answer yet: ${detail}`
       signal.throwIfAborted()
       await pause(clock, LOOK_EVERY_MS, signal)
     }
@@ -97,11 +97,11 @@ export class OwnPrograms {
     const canBring = service.python !== undefined || service.container !== undefined
     const systemd = `systemd has no unit ${unit}`
     const runner = runnerOf(service)
-    if (runner !== undefined) return new Error(`${name} is not here: ${systemd}; \`${runner.brings}\` brings it`)
-    if (!canBring) return new Error(`${name} is not here: ${systemd}`)
+    if (runner !== undefined) return new Error(`${name} is not installed: ${systemd}; \`${runner.brings}\` brings it`)
+    if (!canBring) return new Error(`${name} is not installed: ${systemd}`)
     const forms = await installer.forms(service)
     return new Error(forms.length > 0
       ? `${name} is not installed: \`svc service install ${id}\` brings it`
-      : `${name} is not installed, and neither a Python that fits nor a container engine is here`)
+      : `${name} is not installed, and there is neither a suitable Python nor a container engine`)
   }
 }

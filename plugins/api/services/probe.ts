@@ -50,7 +50,7 @@ function ask (address: string): Promise<Response> {
 
 function whyNot (address: string, error: unknown): string {
   const { cause, name } = error as { cause?: { code?: string }, name?: string }
-  if (cause?.code === 'ECONNREFUSED') return `nothing listens at ${new URL(address).host}`
+  if (cause?.code === 'ECONNREFUSED') return `nothing is listening at ${new URL(address).host}`
   if (name === 'TimeoutError') return `${address} did not answer within ${PROBE_MS / 1000} seconds`
-  return `${address} cannot be asked: ${cause?.code ?? messageOf(error)}`
+  return `${address} cannot be reached: ${cause?.code ?? messageOf(error)}`
 }

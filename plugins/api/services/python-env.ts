@@ -22,7 +22,7 @@ export async function installPython (program: Omit<PythonProgram, 'command'>, op
   const place = join(folder, name)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   try {
-    onMessage(`making an environment of ${python}`)
+    onMessage(`creating an environment of ${python}`)
     await run(python, ['-m', 'venv', place], options)
     const wanted = [`${program.package}==${program.version}`, ...program.also ?? []]
     const { leaveOut = [] } = program
@@ -42,7 +42,7 @@ export async function installPython (program: Omit<PythonProgram, 'command'>, op
     }
     const found = await versionOf(place, program.package, options.env)
     if (found === program.version) return name
-    throw servicesError('services.install_failed', `${program.package} ${found ?? 'of no version'} was installed where ${program.version} was asked for`)
+    throw servicesError('services.install_failed', `${program.package} ${found ?? 'of unknown version'} was installed instead of ${program.version}`)
   } catch (error) {
     await rm(place, { recursive: true, force: true })
     throw error

@@ -37,7 +37,7 @@ export class Responder {
     }
     // the thread of a later order stays
     if (this.#worker === worker) await this.#end()
-    return `the local network cannot be told: ${reply.problem}`
+    return `the local network cannot be notified: ${reply.problem}`
   }
 
   /** Tells the network that they are gone. Never rejects. */

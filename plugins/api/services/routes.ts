@@ -52,7 +52,7 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
         const { unit, verbs } = manager.get(id)
         const verb = serviceVerbs.find(each => each === action)
         if (verb === undefined || !verbs.includes(verb)) {
-          throw servicesError('services.action_not_allowed', `'${action}' is no action of ${id}; it has ${verbs.join(', ')}`,
+          throw servicesError('services.action_not_allowed', `'${action}' is not an action of ${id}; it has ${verbs.join(', ')}`,
             { param: 'action', details: { service: id, allowed: [...verbs] } })
         }
         return whileConnected(call, act(api, call, { id, unit, verb }))

@@ -20,7 +20,7 @@ export const installStatusSchema = z.strictObject({
   state: z.enum(installStates),
   form: z.enum(installForms).nullable(),
   version: z.string().nullable(),
-  message: z.string().meta({ description: 'What goes on, or went wrong' }),
+  message: z.string().meta({ description: 'Current step, or what went wrong' }),
   settings: z.array(z.string()).meta({ description: 'Settings of svc.toml that were changed for it' })
 }).meta({ title: 'ServiceInstallation' })
 

@@ -78,14 +78,14 @@ export async function takeSlot (deps: SlotFormDeps, service: ServiceDescriptor, 
   const own = madeFor(deps, service)
   const other = own === undefined ? slotOf(deps, service) : null
   if (other !== null) {
-    throw servicesError('services.not_made_here', `${service.name} runs as slot ${other}, which was not made by its installation: \`svc slot delete ${other}\` deletes it`,
+    throw servicesError('services.not_made_here', `${service.name} runs as slot ${other}, which its installation did not create: \`svc slot delete ${other}\` deletes it`,
       { details: { service: service.id, slot: other } })
   }
   const data = withData ? service.slotOffer?.data ?? null : null
   const others = [...config.snapshot.slots.values()].filter(({ name, type }) => type === service.slot && name !== own?.name)
   const [sharing] = data === null ? [] : others
   if (sharing !== undefined) {
-    throw servicesError('services.not_made_here', `the data of ${service.name} is that of slot ${sharing.name} as well, which was not made by its installation: ` +
+    throw servicesError('services.not_made_here', `the data of ${service.name} is shared with slot ${sharing.name}, which its installation did not create: ` +
       'uninstall it without its data, or delete that slot first', { details: { service: service.id, slot: sharing.name } })
   }
   const folder = data === null ? null : join(config.paths.state, data)

@@ -50,7 +50,7 @@ export class Systemd {
     const own = await this.#run([verb, unit], verbTimeoutMs[verb])
     const { ok, timedOut, stderr } = own.ok || !isRefused(own) ? own : await this.#switched(verb, unit) ?? own
     if (ok) return { ok, message: `${verb} of ${unit} is done`, problem: null }
-    if (timedOut) return { ok, message: `systemctl ${verb} ${unit} did not end within ${verbTimeoutMs[verb] / 1000} s`, problem: 'timed_out' }
+    if (timedOut) return { ok, message: `systemctl ${verb} ${unit} did not finish within ${verbTimeoutMs[verb] / 1000} s`, problem: 'timed_out' }
     if (isRefused({ stderr })) return { ok, message: notPermitted(verb, unit), problem: 'not_permitted' }
     const why = stderr.trim().split('\n').at(-1) ?? ''
     return { ok, message: why === '' ? `systemctl could not ${verb} ${unit}; see \`journalctl -u ${unit}\`` : why, problem: 'failed' }
@@ -94,7 +94,7 @@ function isRefused ({ stderr }: Pick<Ran, 'stderr'>): boolean {
 }
 
 function notPermitted (verb: ServiceVerb, unit: string): string {
-  return `the user of the gateway may not ${verb} ${unit}: \`sudo svc service install --allow ${unit}\` lets it, where polkit is; by hand: \`sudo systemctl ${verb} ${unit}\``
+  return `the user of the gateway may not ${verb} ${unit}: \`sudo svc service install --allow ${unit}\` allows it, with polkit; manually: \`sudo systemctl ${verb} ${unit}\``
 }
 
 /** Blocks of `Name=value`, one for each unit. Pure. */

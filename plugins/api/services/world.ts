@@ -47,7 +47,7 @@ export function mustHaveSlots (deps: Pick<WorldDeps, 'config' | 'slots'>, servic
   if (type === undefined) return
   const { id, name } = service
   throw servicesError('services.cannot_install',
-    `${name} works with a slot of type ${type}, and none is enabled: make one with \`svc slot create ${usualNames[type]} --type ${type}\``,
+    `${name} needs a slot of type ${type}, and none is enabled: create one with \`svc slot create ${usualNames[type]} --type ${type}\``,
     { details: { service: id, needs: type } })
 }
 

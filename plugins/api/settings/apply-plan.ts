@@ -38,9 +38,9 @@ export function driftedSlots (slots: SlotService): string[] {
 /** What an operator should know about settings that are valid anyway. Pure. */
 export function warningsOf ({ server, slots, models }: SvcConfig): string[] {
   return [
-    ...isLoopback(server.host) ? [] : [`server.host ${server.host} lets anyone who reaches the port use and manage the gateway: there is no authentication`],
-    ...isLoopback(slots.publish_host) ? [] : [`slots.publish_host ${slots.publish_host} exposes engines to the network, past the gateway`],
-    ...server.allowed_hosts.includes('*') ? ['server.allowed_hosts has *: the gateway does not notice DNS rebinding'] : [],
+    ...isLoopback(server.host) ? [] : [`server.host ${server.host} lets anyone who can reach the port use and manage the gateway: there is no authentication`],
+    ...isLoopback(slots.publish_host) ? [] : [`slots.publish_host ${slots.publish_host} exposes engines to the network, bypassing the gateway`],
+    ...server.allowed_hosts.includes('*') ? ['server.allowed_hosts has *: the gateway is not protected against DNS rebinding'] : [],
     ...server.allowed_origins.includes('*') ? ['server.allowed_origins has *: any web page may use and manage the gateway'] : [],
     ...models.pull_root === undefined ? [] : ['models.pull_root is the deprecated name of models.store']
   ]

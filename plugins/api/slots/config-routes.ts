@@ -122,6 +122,6 @@ function newName (given: unknown): string {
     throw slotError('slot.name_required', 'a new slot needs a `name`: lowercase letters, digits, - or _, at most 32', { param: 'name' })
   }
   if (!reservedNames.has(given)) return given
-  throw svcError('validation.invalid', `no slot can be named '${given}': GET /api/slots/${given} is something else; choose another name`,
+  throw svcError('validation.invalid', `'${given}' cannot be the name of a slot: GET /api/slots/${given} is another route; choose another name`,
     { param: 'name', details: { fields: [{ path: 'name', message: `must not be one of ${[...reservedNames].join(', ')}` }] } })
 }

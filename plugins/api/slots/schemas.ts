@@ -96,7 +96,7 @@ const modelId = z.string().min(1).meta({ description: 'Model id of the registry,
 
 export const loadBodySchema = z.strictObject({ model_id: modelId.optional(), model: modelId.optional() })
   .refine(body => body.model_id === undefined || body.model === undefined || body.model_id === body.model, {
-    path: ['model'], error: 'says something other than model_id; give one of the two'
+    path: ['model'], error: 'contradicts model_id; give one of the two'
   })
 
 /** What is missing is told with a code of its own. */

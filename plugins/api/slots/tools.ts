@@ -51,7 +51,7 @@ export const slotTools = {
   status: {
     name: 'slot_status',
     title: 'Look at a slot',
-    description: 'Tells everything about one slot: state, model, engine, memory, and after a failure the reason with the last lines of its log. Call it to learn why a slot does not serve.',
+    description: 'Shows everything about one slot: state, model, engine, memory, and after a failure the reason with the last lines of its log. Call it to learn why a slot does not serve.',
     readOnly: true,
     short: shortRecord
   },

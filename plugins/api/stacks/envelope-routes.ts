@@ -60,7 +60,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
           }
         }
         if (slug === undefined) throw importWithoutSlug()
-        if (!checksumOk) throw badEnvelope('its checksum is wrong, so it was changed or cut off on its way', { checksum_ok: false })
+        if (!checksumOk) throw badEnvelope('its checksum is wrong, so it was changed or truncated', { checksum_ok: false })
         requireFlags(stack)
         const profiles = await audited(services, call, 'import', slug, async note => {
           const fates = await config.change(draft => importStack(services, draft, slug, selfContained(stack, services)))

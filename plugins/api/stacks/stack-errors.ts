@@ -3,11 +3,11 @@ import { stacksError } from './errors.js'
 import type { SlotTrouble } from './schemas.js'
 
 export function stackNotFound (slug: string): SvcError {
-  return stacksError('stacks.not_found', `no stack has the slug '${slug}'; see GET /api/stacks`, { param: 'slug', details: { slug } })
+  return stacksError('stacks.not_found', `no such stack: '${slug}'; see GET /api/stacks`, { param: 'slug', details: { slug } })
 }
 
 export function stackExists (slug: string): SvcError {
-  return stacksError('stacks.exists', `a stack has the slug '${slug}' already; choose another one, or replace that stack with PUT`,
+  return stacksError('stacks.exists', `stack '${slug}' already exists; choose another slug, or replace that stack with PUT`,
     { param: 'slug', details: { slug } })
 }
 
@@ -33,14 +33,14 @@ export function envelopeTooNew (got: number, supported: number): SvcError {
 }
 
 export function importWithoutSlug (): SvcError {
-  return stacksError('stacks.import_no_slug', 'an import needs a `slug` for the stack; a dry run does without', { param: 'slug' })
+  return stacksError('stacks.import_no_slug', 'an import needs a `slug` for the stack; a dry run does not', { param: 'slug' })
 }
 
 export function wouldBreak (slug: string, troubles: readonly SlotTrouble[]): SvcError {
   const [{ slot, message } = { slot: '', message: '' }] = troubles
   const others = new Set(troubles.map(trouble => trouble.slot)).size - 1
   return stacksError('stacks.would_break',
-    `stack '${slug}' would leave slot '${slot}' dead: ${message}${others === 0 ? '' : `; and ${others} more`}; nothing was changed; \`force\` (\`--force\` of \`svc stack apply\`) applies it anyway`,
+    `stack '${slug}' would leave slot '${slot}' unable to start: ${message}${others === 0 ? '' : `; and ${others} more`}; nothing was changed; \`force\` (\`--force\` of \`svc stack apply\`) applies it anyway`,
     { details: { slug, troubles } })
 }
 
@@ -49,5 +49,5 @@ export function contradictoryRow (path: string, { message, code, details }: Slot
 }
 
 export function superseded (slug: string): SvcError {
-  return stacksError('stacks.superseded', `stack '${slug}' was applied meanwhile, and what it names is put into force instead`, { details: { slug } })
+  return stacksError('stacks.superseded', `stack '${slug}' was applied in the meantime, and takes effect instead`, { details: { slug } })
 }

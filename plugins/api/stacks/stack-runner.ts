@@ -81,11 +81,11 @@ export class StackRunner {
     const { activity, config } = this.#services
     const pointer = await readPointer(config.paths)
     if (pointer?.pending !== true) return
-    this.#log.info({ stack: pointer.active_slug }, `goes on to put stack '${pointer.active_slug}' into force`)
+    this.#log.info({ stack: pointer.active_slug }, `continues to apply stack '${pointer.active_slug}'`)
     const { done } = this.#begin(pointer)
     const row = { category: 'stack', action: 'stack.resume', target: pointer.active_slug, actor: 'system' }
     void activity.audited(row, async note => { note({ message: outcomeText(await done) }) }).catch((error: unknown) => {
-      this.#log.warn({ stack: pointer.active_slug, reason: messageOf(error) }, 'a stack is not in force yet')
+      this.#log.warn({ stack: pointer.active_slug, reason: messageOf(error) }, 'a stack is not fully applied yet')
     })
   }
 
@@ -176,5 +176,5 @@ export function outcomeText ({ loaded, swapped, reloaded, unloaded, errors }: Co
   const parts = Object.entries({ loaded, swapped, reloaded, unloaded }).filter(([, names]) => names.length > 0)
     .map(([verb, names]) => `${verb} ${names.join(', ')}`)
   const failed = errors.map(({ target, error }) => `${target} failed: ${error}`)
-  return [...parts, ...failed].join('; ') || 'everything ran already as it should'
+  return [...parts, ...failed].join('; ') || 'everything was already running'
 }

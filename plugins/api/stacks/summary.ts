@@ -15,7 +15,7 @@ export function summaryOf (plan: StackPlan, unloads: readonly string[]): string[
     ...unloads.map(name => `unload slot ${name}`)
   ]
   if (lines.length > 0) return lines
-  return [accepts ? 'keep what was changed since it was applied: the stack does not speak of it' : 'no change']
+  return [accepts ? 'keep changes made since it was applied: they are not part of the stack' : 'no change']
 }
 
 /** What is worth knowing before a stack is put into force. */
@@ -26,11 +26,11 @@ export function warningsOf (services: StackServices, stack: NamedStack, plan: St
   const lacksOnlyModel = (slot: string): boolean => ids.includes(changes.find(change => change.slot === slot)?.after_model ?? '')
   return [
     ...warnings,
-    ...troubles.filter(({ slot, what }) => what !== 'model' || !lacksOnlyModel(slot)).map(({ slot, message }) => `slot ${slot} cannot come up here: ${message}`),
-    ...refused.map(({ target, error }) => `${target} is left as it is: ${error}`),
+    ...troubles.filter(({ slot, what }) => what !== 'model' || !lacksOnlyModel(slot)).map(({ slot, message }) => `slot ${slot} cannot start here: ${message}`),
+    ...refused.map(({ target, error }) => `${target} is not changed: ${error}`),
     ...missing.map(({ model_id: id, status, hf_repo: repo, hf_filename: file }) => status === 'pullable'
       ? `model '${id}' is not on this host yet; pull it: svc model pull ${services.library.curated.some(model => model.id === id) ? id : `${repo}:${file}`}`
-      : `model '${id}' is not on this host, and nothing says where it comes from; register it`)
+      : `model '${id}' is not on this host, and its source is unknown; register it`)
   ]
 }
 
@@ -43,7 +43,7 @@ function slotLine ({ slot, before_model: before, after_model: after, fields }: S
 
 function capabilityLine ({ child, slot, after: { enabled, device, model } }: CapabilityChangeView): string {
   if (!enabled) return `switch ${child} off`
-  return `${child} by slot ${slot}: ${[model, device].filter(part => part !== null).join(' on ') || 'as its engine says'}`
+  return `${child} by slot ${slot}: ${[model, device].filter(part => part !== null).join(' on ') || 'with the default of its engine'}`
 }
 
 function wordOf (value: unknown): string {

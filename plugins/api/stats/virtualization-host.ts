@@ -28,7 +28,7 @@ export function virtualizationHost ({ kernel, platform, extra }: HardwareInfo): 
       configured: false,
       detected: true,
       detection: 'detected',
-      hint: 'this is a guest of Proxmox: memory and load are what the guest sees of them, and other guests share the hardware'
+      hint: 'this is a guest of Proxmox: memory and load are as seen by the guest, and other guests share the hardware'
     }
   }
   if (!hasKernel && !isContainer) return { configured: false, detected: false }
@@ -36,6 +36,6 @@ export function virtualizationHost ({ kernel, platform, extra }: HardwareInfo): 
     configured: false,
     detected: false,
     detection: 'uncertain',
-    hint: hasKernel ? 'the kernel is that of Proxmox, and this is no container of it' : 'this is an LXC container, and its kernel is not that of Proxmox'
+    hint: hasKernel ? 'the kernel is that of Proxmox, but this is not one of its containers' : 'this is an LXC container, but its kernel is not that of Proxmox'
   }
 }

@@ -31,7 +31,7 @@ export default definePlugin({
         title: 'Version and state of the gateway',
         description: 'Shows the version and health of the gateway, and problems in its configuration. Call it first when the user says that something does not work.',
         readOnly: true,
-        narrow: 'slot_status tells of one slot'
+        narrow: 'slot_status shows one slot'
       },
       handler: () => statusReport(ctx.services)
     }))

@@ -28,7 +28,7 @@ const runtimeSchema = z.strictObject({
   driver: z.string().meta({ description: 'docker, podman, process, or the name of a driver from a plugin' }),
   version: z.string(),
   endpoint: z.string().nullable(),
-  reason: z.string().meta({ description: 'Why this driver was taken' })
+  reason: z.string().meta({ description: 'Why this driver was chosen' })
 })
 
 const runtimeViewSchema = z.strictObject({

@@ -77,8 +77,8 @@ export function checkRoutes ({ activity, config, info, updates }: UpdatesApi): A
 function checkedChannel (body: Readonly<Record<string, unknown>>): Channel {
   const { channel, ...more } = body
   const [other] = Object.keys(more)
-  if (other !== undefined) throw channelError('channel.invalid', `an order of a channel has no ${JSON.stringify(other.slice(0, 80))}`, { param: other.slice(0, 80) })
-  if (typeof channel !== 'string' || channel === '') throw channelError('channel.invalid', 'name a channel: {"channel": "stable"}', { param: 'channel' })
+  if (other !== undefined) throw channelError('channel.invalid', `unknown key ${JSON.stringify(other.slice(0, 80))} in the choice of a channel`, { param: other.slice(0, 80) })
+  if (typeof channel !== 'string' || channel === '') throw channelError('channel.invalid', 'set a channel: {"channel": "stable"}', { param: 'channel' })
   const known = channels.find(name => name === channel)
   if (known !== undefined) return known
   throw channelError('channel.unknown', `there is no channel '${channel.slice(0, 80)}'; there are ${channels.join(', ')}`, { param: 'channel', details: { known: [...channels] } })

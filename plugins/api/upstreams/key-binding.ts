@@ -32,7 +32,7 @@ export function keyProblem (use: KeyUse, { present, templates, isSet }: KeyFacts
   const isClaimed = claims.some(one => one.name !== name) || (!isOwn && templated.length > 0)
   if (!isClaimed && !isSet(variable) && !OWN.test(variable)) return null
   return svcError('upstream.key_required',
-    `${variable} is a secret that no upstream sends to ${where} yet, so it has to be given again: send it as \`auth_value\` along with this change, or name another variable`,
+    `${variable} is a secret that no upstream sends to ${where} yet, so it must be set again: send it as \`auth_value\` with this change, or use another variable`,
     { param: 'auth_value', details: { variable, origin: where } })
 }
 
@@ -44,7 +44,7 @@ export function sharedKeyProblem ({ name, url, auth_value_env: variable }: KeyUs
   if (other === undefined) return null
   const where = originOf(other.url)
   return svcError('upstream.key_required',
-    `upstream '${other.name}' sends ${variable} to ${where}, which would get this key too; name another variable for '${name}'`,
+    `upstream '${other.name}' sends ${variable} to ${where}, which would get this key too; use another variable for '${name}'`,
     { param: 'auth_value_env', details: { variable, origin: where } })
 }
 

@@ -19,11 +19,11 @@ export async function requireOtherGateway (
   }
   const { success, data } = statusSchema.safeParse(reading.body)
   if (!success || data.name !== info.name) throw noGateway(upstream)
-  if (data.instance === info.instance) throw invalid('is the address of this gateway itself, so its requests would come back here; name another')
+  if (data.instance === info.instance) throw invalid('is the address of this gateway itself, so its requests would loop; use another')
 }
 
 function noGateway ({ url }: Upstream): SvcError {
-  return invalid(`${new URL(url).origin} answers, but not as a gateway of this kind does at /api/status; add it without \`svc\``)
+  return invalid(`${new URL(url).origin} answers, but not like a svc gateway at /api/status; add it without \`svc\``)
 }
 
 function invalid (message: string): SvcError {

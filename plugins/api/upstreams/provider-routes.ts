@@ -42,7 +42,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
         const { params: { name }, body: { key, value } } = call
         const row = api.status(name).config
         const { auth_value_env: env } = row
-        if (env === '') throw notWritten(`'${name}' names no variable for its key; set \`auth_value_env\` first`, name)
+        if (env === '') throw notWritten(`'${name}' has no variable for its key; set \`auth_value_env\` first`, name)
         if (key !== env) throw notWritten(`the key of '${name}' is read from ${env}, and no other variable`, name)
         if (value.trim() === '') throw notWritten('a key must not be empty; DELETE /api/secrets/{name} removes one', name)
         api.requireUnshared(row)
@@ -50,7 +50,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
           await config.setSecret(key, value).catch((error: unknown) => {
             throw notWritten(isSvcError(error) ? error.message : messageOf(error), name, error)
           })
-          return { ok: true as const, name, key, value: MASKED, hint: `POST /api/upstreams/${name}/test tells whether it is taken` }
+          return { ok: true as const, name, key, value: MASKED, hint: `POST /api/upstreams/${name}/test tests whether it is accepted` }
         })
       }
     })

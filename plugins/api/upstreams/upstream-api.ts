@@ -37,7 +37,7 @@ export class UpstreamApi {
     const { config, upstreams } = this.services
     const found = upstreams.get(name) ?? slotBacked(config.snapshot).find(status => status.config.name === name)
     if (found !== undefined) return found
-    throw svcError('upstream.not_found', `no upstream is named '${name}'; GET /api/upstreams lists them`, { details: { upstream: name } })
+    throw svcError('upstream.not_found', `no such upstream: '${name}'; GET /api/upstreams lists them`, { details: { upstream: name } })
   }
 
   object (name: string): UpstreamObject {

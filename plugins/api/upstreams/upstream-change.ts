@@ -12,7 +12,7 @@ export function newRow ({ catalog_id: id, ...body }: Omit<CreateBody, 'auth_valu
   requireOwnName(body.name)
   const template = id === undefined || id === CUSTOM ? undefined : templates.find(row => row.id === id)
   if (id !== undefined && id !== CUSTOM && template === undefined) {
-    throw invalid('catalog_id', `no template is named '${id}'; GET /api/providers/catalog lists them`)
+    throw invalid('catalog_id', `no such template: '${id}'; GET /api/providers/catalog lists them`)
   }
   const url = body.url === undefined ? template?.url : body.svc === true ? gatewayBase(body.url) : body.url
   if (url === undefined) throw invalid('url', 'is needed: the address of the upstream, or a `catalog_id` that has one')
@@ -47,7 +47,7 @@ export function providerPatch (name: string, { url, model_filters: filters, ...p
   const foreign = Object.keys(patch).filter(key => !providerKeys.has(key))
   if (filters !== undefined && filters !== null) foreign.push(...(['include', 'exclude'] as const).filter(key => filters[key] !== undefined))
   if (foreign.length > 0) {
-    throw invalid(foreign[0]!, `cannot be set: '${name}' stands in providers.toml, which has no ${foreign.join(', ')}; give it a row in upstreams.toml`)
+    throw invalid(foreign[0]!, `cannot be set: '${name}' is in providers.toml, which has no ${foreign.join(', ')}; give it a row in upstreams.toml`)
   }
   return {
     ...patch,
@@ -61,7 +61,7 @@ const structural = ['url', 'auth_style', 'auth_header', 'auth_value_env'] as con
 /** Throws `upstream.protected`. Pure. */
 export function guardSlotBacked (name: string, patch: PatchBody): void {
   const touched = structural.filter(key => patch[key] !== undefined)
-  if (touched.length > 0) throw protectedUpstream(name, `it stands for a slot, so ${touched.join(', ')} cannot be changed`)
+  if (touched.length > 0) throw protectedUpstream(name, `it represents a slot, so ${touched.join(', ')} cannot be changed`)
 }
 
 export function requireOwnName (name: string): void {
@@ -71,7 +71,7 @@ export function requireOwnName (name: string): void {
 /** Throws `upstream.already_exists` when either file has the name, `upstream.invalid` when a slot does. */
 export async function requireFreeName (draft: ConfigDraft, name: string, inForce: boolean): Promise<void> {
   const taken = inForce || (await draft.providers.ids()).includes(name)
-  if (taken) throw svcError('upstream.already_exists', `an upstream named '${name}' exists already; change it, or choose another name`, { details: { upstream: name } })
+  if (taken) throw svcError('upstream.already_exists', `upstream '${name}' already exists; change it, or choose another name`, { details: { upstream: name } })
   if (draft.slots.has(name)) throw invalid('name', `is the name of slot '${name}', which would hide it; choose another`)
 }
 

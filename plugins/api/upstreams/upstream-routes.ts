@@ -92,7 +92,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
           await config.change(draft => source === 'upstreams.toml'
             ? draft.upstreams.delete(name)
             : draft.providers.delete(rowId(name, config.snapshot.providers)))
-          const hint = upstreams.get(name) !== undefined ? `an entry of providers.toml with the name '${name}' is in force now`
+          const hint = upstreams.get(name) !== undefined ? `an entry of providers.toml with the name '${name}' applies now`
             : hasKey ? `its key ${env} is kept` : null
           return { ok: true as const, name, removed_from_toml: true, hint }
         })

@@ -26,7 +26,7 @@ function columns (span: number): number {
 
 /** Which cards the dashboard shows, in which order and how wide. Spans are cut to 1 to 12 columns. */
 export const layoutSchema = z.strictObject({
-  v: z.literal(2, { error: 'must be 2, the version of layouts that this release knows' }),
+  v: z.literal(2, { error: 'must be 2, the supported version of layouts' }),
   order: z.array(keySchema).max(MOST_ENTRIES).default([]),
   enabled: z.partialRecord(cardSchema, z.boolean({ error: 'must be true or false' })).default({}),
   spans: spansSchema.superRefine((spans, ctx) => {

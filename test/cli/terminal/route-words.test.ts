@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
 t.test('routes in messages become commands, and what has none stays', async t => {
   const cases: ReadonlyArray<readonly [message: string, told: string]> = [
-    ['no model has the id \'x\'; GET /api/models lists what there is', 'no model has the id \'x\'; `svc model list` lists what there is'],
+    ['no such model: \'x\'; GET /api/models lists all models', 'no such model: \'x\'; `svc model list` lists all models'],
     ['pick a model of GET /api/models/catalogue', 'pick a model of `svc model catalog`'],
     ['use POST /api/slots/agent-2/unload', 'use `svc slot unload agent-2`'],
     ['see GET /api/slots/agent/resolved', 'see GET /api/slots/agent/resolved'],
@@ -51,7 +51,7 @@ t.test('a command is spelled as this user calls it', async t => {
 
 /** Nothing in the command line does what these do. */
 const withoutCommand = [
-  /\/api\/comfyui\//, /(GET|POST) \/api\/mcp\//, /GET \/api\/tools\//, /PUT \/api\/secrets\//, /GET \/api\/chat-templates/, /GET \/api\/slots\/x is something else/,
+  /\/api\/comfyui\//, /(GET|POST) \/api\/mcp\//, /GET \/api\/tools\//, /PUT \/api\/secrets\//, /GET \/api\/chat-templates/, /GET \/api\/slots\/x is another route/,
   /GET \/api\/updates\/status\//, /GET \/api\/board\/boards/, /GET \/api\/agents\/x\/session\/handshake/
 ]
 

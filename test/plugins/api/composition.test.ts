@@ -178,7 +178,7 @@ t.test('an upstream is a row beside the slots, without the password of its URL',
     [{}, 'serving', /configured upstream$/],
     [{ enabled: false }, 'offline', /switched off/],
     [{ error: 'refused' }, 'offline', /refused/],
-    [{ refreshed_at: null, models: [] }, 'offline', /not listed yet/]
+    [{ refreshed_at: null, models: [] }, 'offline', /not known yet/]
   ]
   for (const [over, state, reason] of cases) {
     const [row] = upstreamRows([{ ...view, ...over }], new Set())

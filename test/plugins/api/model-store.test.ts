@@ -158,7 +158,7 @@ t.test('folders that cannot be the store', async t => {
   t.equal((await call('GET', STORE)).json.store, '')
   const { jobs } = gateway.gateway.kernel()
   const job = jobs.create({ kind: 'model-pull', target: 'big-one' })
-  t.match(await call('POST', STORE, { path: target, migrate: true }), { status: 400, json: { error: { message: /download is running.*big-one/ } } })
+  t.match(await call('POST', STORE, { path: target, migrate: true }), { status: 400, json: { error: { message: /download into the current store is running.*big-one/ } } })
   jobs.update(job.id, { state: 'cancelled' })
 })
 

@@ -263,7 +263,7 @@ t.test('the list: registry, NPU, upstreams; aliases left out', async t => {
     { id: 'whisper-npu', type: 'transcription', capability: 'asr' }
   ])
   t.match((await gateway.call('GET', '/api/models/whisper-npu')).json, { device: 'npu' })
-  t.match(await gateway.call('PUT', '/api/models/whisper-npu', { name: 'x' }), { status: 404, json: { error: { message: /kept by npu-fake/ } } })
+  t.match(await gateway.call('PUT', '/api/models/whisper-npu', { name: 'x' }), { status: 404, json: { error: { message: /belongs to npu-fake/ } } })
   const { json: catalogue } = await gateway.call('GET', '/api/models/catalogue')
   t.equal(catalogue.counts.pullable, catalogue.pullable.length)
   t.equal(new Set(catalogue.pullable.map(({ id }: { id: string }) => id)).size, catalogue.pullable.length)

@@ -77,7 +77,7 @@ t.test('a profile that slots use is neither deleted nor changed to misfit them',
   t.same((await gateway.call('GET', '/api/profiles/mine')).json.used_by, ['agent'])
   const used = await refused(t, gateway, ['DELETE', '/api/profiles/mine'], 409, 'profiles.in_use', /slot 'agent'; give it another profile/)
   t.same(used.json.error.details, { name: 'mine', slots: ['agent'] })
-  await refused(t, gateway, ['PUT', '/api/profiles/mine', { device_class: 'gpu' }], 409, 'profiles.in_use', /would not suit/)
+  await refused(t, gateway, ['PUT', '/api/profiles/mine', { device_class: 'gpu' }], 409, 'profiles.in_use', /would no longer fit/)
   t.equal(await gateway.file('etc/svc/profiles.toml'), OWN)
 
   await gateway.call('POST', '/api/slots/agent/load')

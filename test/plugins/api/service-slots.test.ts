@@ -57,7 +57,7 @@ t.test('what runs as a slot is brought as one, whose file says so, and goes with
   t.match((await gateway.call('GET', '/services')).json, { services: [{ managed: false, runs_as: 'slot', installation: { state: 'absent' }, hints: ['`svc service install painter` brings it'] }] })
   for (const form of ['python', 'container']) t.match(await gateway.call('POST', '/services/painter/install', { form }), { status: 409, json: { error: { code: 'services.cannot_install' } } }, form)
   t.match(await gateway.call('POST', '/services/painter/install', {}), { status: 202, json: { state: 'installing', form: 'slot' } })
-  t.match(await gateway.installed(), { state: 'installed', form: 'slot', message: 'it is slot img, which its requests load' })
+  t.match(await gateway.installed(), { state: 'installed', form: 'slot', message: 'it is slot img, which is loaded on request' })
   const file = join(gateway.home, 'etc/svc/slots/img.toml')
   t.match(await readFile(file, 'utf8'), /type = "image"[^]*\[meta\]\nservice = "painter"/)
   t.match((await gateway.call('GET', '/services')).json, { services: [{ managed: true, installation: { form: 'slot' }, hints: [] }] })
@@ -135,7 +135,7 @@ t.test('what runs as a slot is announced where its engine listens, and anew when
     t.match((await gateway.call('GET', '/services/mdns')).json, { advertised: ['painter'], advertisable: [{ id: 'painter', port }] })
     t.match((await gateway.call('GET', '/services')).json, { services: [{ mdns_url: new RegExp(`:${port}/$`) }] })
   }
-  t.match(await gateway.call('POST', '/services/mdns', { advertise: true }), { json: { ok: true, advertised: ['painter'], message: /loopback alone: set \[server\] host/ } })
+  t.match(await gateway.call('POST', '/services/mdns', { advertise: true }), { json: { ok: true, advertised: ['painter'], message: /only on loopback: set \[server\] host/ } })
   await told(8111)
   await gateway.call('POST', '/slots/img/load', {})
   const first = ports.at(-1)!

@@ -109,7 +109,7 @@ t.test('a machine without systemd and without any of the services is listed as w
   for (const service of json.services) t.match(service, nothing, service.id)
   t.match(json.services[0], {
     unit: 'svc-openwebui.service', runs_as: null, url: 'http://127.0.0.1:3001/', actions: ['start', 'stop', 'restart', 'enable', 'disable'],
-    licence: { note: /branding/ }, installation: { state: 'absent' }, detail: /nothing listens|cannot be asked/
+    licence: { note: /branding/ }, installation: { state: 'absent' }, detail: /nothing is listening|cannot be reached/
   })
   t.match(json.services[2], { url: null, loopback_port: agentPort, mdns_capable: false }, 'an agent on loopback has no address for others')
   t.match(json.mdns, { hostname: 'box.local', base_advertised: false, advertised: [] })
@@ -117,7 +117,7 @@ t.test('a machine without systemd and without any of the services is listed as w
 
   t.match(await gateway.act('openwebui', 'start'), { status: 200, json: { ok: false, active: false, message: /not installed/ } })
   t.match(await gateway.act('hermes', 'start'), { status: 200, json: { ok: false, message: /no unit svc-agent@hermes/ } })
-  t.match(await gateway.act('comfyui', 'restart'), { status: 200, json: { ok: false, message: /there is none: make one/ } })
+  t.match(await gateway.act('comfyui', 'restart'), { status: 200, json: { ok: false, message: /there is none: create one/ } })
   t.match(await gateway.act('openwebui', 'stop'), { status: 200, json: { ok: true, active: false } })
   const refusals: ReadonlyArray<readonly [string, string, unknown, number, string]> = [
     ['POST', '/services/nobody/action', { action: 'start' }, 404, 'services.unknown'],
@@ -133,7 +133,7 @@ t.test('a machine without systemd and without any of the services is listed as w
     t.match(await gateway.call(method, path, body), { status, json: { error: { code } } }, `${method} ${path} ${JSON.stringify(body)}`)
   }
   t.match((await gateway.call('POST', '/services/hindsight/install', {})).json.error, {
-    code: 'services.cannot_install', message: /works with a slot of type embedding, and none is enabled/, details: { needs: 'embedding' }
+    code: 'services.cannot_install', message: /needs a slot of type embedding, and none is enabled/, details: { needs: 'embedding' }
   }, 'what could not work in the end is refused before it begins')
   t.match((await gateway.act('comfyui', 'disable')).json.error.details, { allowed: ['start', 'restart'] })
   t.strictSame(gateway.audit()[0], ['services.start', 'svc-openwebui.service', 'ok', { ok: false, active: false }], 'the audit says how it ended')
@@ -169,7 +169,7 @@ esac`
   })
   t.match(await gateway.row('hermes'), { managed: false, runs_as: null, unit_state: null }, 'a unit that is not there is no unit')
   t.match(await gateway.act('openwebui', 'restart'), { json: { unit: 'svc-openwebui.service', ok: true, active: true } })
-  const refused = /may not stop svc-openwebui\.service: `sudo (npx )?svc service install --allow svc-openwebui\.service` lets it/
+  const refused = /may not stop svc-openwebui\.service: `sudo (npx )?svc service install --allow svc-openwebui\.service` allows it/
   t.match(await gateway.act('openwebui', 'stop'), { status: 200, json: { ok: false, active: true, problem: 'not_permitted', message: refused } })
   t.match(await gateway.act('openwebui', 'enable'), { json: { ok: true, problem: null } }, 'a switch that the installation wrote does it')
   t.match(await gateway.act('openwebui', 'disable'), { json: { ok: false, problem: 'not_permitted' } }, 'where it is there')
@@ -218,7 +218,7 @@ t.test('a service of a third party runs as a container of the gateway: wired, su
   })
   t.match(await gateway.row('notes'), { managed: true, runs_as: 'container', up: false, unit_state: { active_state: 'inactive' } })
   const first = await gateway.act('notes', 'start')
-  t.match(first.json, { ok: true, active: true, message: /svc\.toml has dispatcher\.show_loading = true for it now/ }, first.json.message)
+  t.match(first.json, { ok: true, active: true, message: /svc\.toml now sets dispatcher\.show_loading = true for it/ }, first.json.message)
   const { spec } = started[0]!
   t.match(spec, {
     port: 4888,
@@ -400,7 +400,7 @@ t.test('services that are withdrawn while they are being announced stay withdraw
   const last = announce(false)
   for (let i = 0; i < 3; i++) await gateway.call('GET', '/slots')
   await rm(held)
-  for (const answer of [announced, again]) t.match(await answer, { json: { ok: false, message: /withdrawn while they were being announced/ } })
+  for (const answer of [announced, again]) t.match(await answer, { json: { ok: false, message: /withdrawn during the announcement/ } })
   for (const answer of [withdrawn, last]) t.match(await answer, { json: { ok: true } })
   clock.jump(20_000)
   // each takes as long as a look whether they are announced

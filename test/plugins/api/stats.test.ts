@@ -101,7 +101,7 @@ t.test('a guest of Proxmox is recognised by platform and kernel', async t => {
   t.match(host({ platform: 'proxmox-kvm' }), { detected: true, detection: 'detected' })
   t.match(host({ kernel: '6.14.11-4-pve', platform: 'lxc' }), { detected: true, detection: 'detected' })
   t.match(host({ kernel: '6.14.11-4-pve', platform: 'strix-halo', extra: { container: 'lxc' } }), { detected: true })
-  t.match(host({ kernel: '6.14.11-4-pve' }), { detected: false, detection: 'uncertain', hint: /no container/ })
+  t.match(host({ kernel: '6.14.11-4-pve' }), { detected: false, detection: 'uncertain', hint: /not one of its containers/ })
   t.match(host({ platform: 'lxc' }), { detected: false, detection: 'uncertain' })
   t.same(host({ platform: 'kvm' }), { configured: false, detected: false })
 })

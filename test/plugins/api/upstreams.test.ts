@@ -213,7 +213,7 @@ t.test('keys are written and never shown', async t => {
   const gateway = await rig(t)
   const secret = 'sk-\\"new" key'
   const written = await gateway.call('POST', '/api/providers/gpt/credentials', { key: 'OPENAI_API_KEY', value: secret })
-  t.strictSame(written.json, { ok: true, name: 'gpt', key: 'OPENAI_API_KEY', value: '••••••••', hint: 'POST /api/upstreams/gpt/test tells whether it is taken' })
+  t.strictSame(written.json, { ok: true, name: 'gpt', key: 'OPENAI_API_KEY', value: '••••••••', hint: 'POST /api/upstreams/gpt/test tests whether it is accepted' })
   t.match(await gateway.file('etc/svc/api.env'), 'OPENAI_API_KEY="sk-\\\\\\"new\\" key"')
   t.equal((await stat(join(gateway.home, 'etc/svc/api.env'))).mode & 0o777, 0o600)
   t.match((await gateway.call('GET', '/api/upstreams/gpt')).json, { auth_key_present: true })

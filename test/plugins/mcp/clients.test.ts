@@ -178,7 +178,7 @@ t.test('a client that can send its user to an address is sent to the approval pa
   }
   const decides = (decision: string) => async (url: string): Promise<'accept'> => {
     t.match(url, new RegExp(`^${gateway.baseUrl}/api/agent/approvals/[0-9a-f]{32}/page$`))
-    t.match(await (await fetch(url)).text(), /An agent asks to run guarded[^]*It waits for you/)
+    t.match(await (await fetch(url)).text(), /An agent asks to run guarded[^]*It is waiting for your decision/)
     const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({ decision, reason: decision === 'deny' ? 'not today' : '' }) })
     t.equal(answer.status, 200)
     return 'accept'

@@ -498,7 +498,7 @@ t.test('npm brings the version that was asked for, or the installation fails; an
   await gateway.call('POST', '/api/agents/install', { name: 'asks' })
   t.match(await gateway.ended('asks'), { status: 'installed', version: '1.0.0', problem: null })
   await gateway.call('POST', '/api/agents/asks/upgrade', { to: '3.0.0' })
-  t.match(await gateway.ended('asks'), { version: '1.0.0', problem: /2\.9\.0 was installed where 3\.0\.0 was asked for/ })
+  t.match(await gateway.ended('asks'), { version: '1.0.0', problem: /2\.9\.0 was installed instead of 3\.0\.0/ })
   t.strictSame(registry.asked.filter(path => path.endsWith('.tgz')).length, 2)
 
   registry.versions = ['1.0.0', '1.0.1', '3.0.0']

@@ -59,6 +59,6 @@ function hasEngine ({ state }: SlotStatus): boolean {
 
 function emptyHint ({ name, state, engineId }: SlotStatus): string {
   return engineId === null
-    ? `slot '${name}' is ${state} and has no engine that could write; load it with \`svc slot load ${name}\``
-    : 'the engine has written nothing yet'
+    ? `slot '${name}' is ${state} and has no engine; load it with \`svc slot load ${name}\``
+    : 'the engine has not written anything yet'
 }

@@ -104,8 +104,8 @@ export interface RemoteAnswers {
  */
 export function remoteSlotList (gateway: Pick<Upstream, 'name' | 'url'>, instance: string, told: RemoteAnswers): RemoteSlotList {
   const status = statusSchema.safeParse(told.status)
-  if (!status.success || !Array.isArray(told.slots)) return { rows: null, error: 'it answers, but not as a gateway of this kind does' }
-  if (status.data.instance === instance) return { rows: null, error: 'its address leads back to this gateway' }
+  if (!status.success || !Array.isArray(told.slots)) return { rows: null, error: 'it answers, but not like a svc gateway' }
+  if (status.data.instance === instance) return { rows: null, error: 'its address points back to this gateway' }
   const abilities = abilitiesOf(told.models)
   const rows = new Map<string, RemoteSlotRow>()
   for (const entry of told.slots as readonly unknown[]) {

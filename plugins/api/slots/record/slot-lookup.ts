@@ -16,12 +16,12 @@ function unknownSlot (config: ConfigService, name: string): SvcError {
   const file = fileOf(name)
   const problems = config.snapshot.diagnostics.filter(diagnostic => diagnostic.file === file)
   if (problems.length === 0) {
-    return svcError('slot.not_found', `no slot is named '${name}'; GET /api/slots lists what there is`, { details: { slot: name } })
+    return svcError('slot.not_found', `no such slot: '${name}'; GET /api/slots lists all slots`, { details: { slot: name } })
   }
   const listed = problems.map(({ path, message, line }) =>
     `${path === '' ? '' : `${path} `}${message}${line === undefined ? '' : ` (line ${line})`}`)
   return svcError('slot.not_found',
-    `slot '${name}' is left out because its file ${file} is broken: ${listed.join('; ')}; repair it, then POST /api/settings/reload`,
+    `slot '${name}' is not available because its file ${file} is invalid: ${listed.join('; ')}; fix it, then POST /api/settings/reload`,
     { details: { slot: name, file, problems: problems.map(({ path, message }) => ({ path, message })) } })
 }
 

@@ -28,9 +28,9 @@ function upstreamRow (upstream: UpstreamView): UpstreamRow {
 }
 
 function reasonOf ({ enabled, error, refreshed_at: refreshedAt }: UpstreamView): string {
-  if (!enabled) return 'a configured upstream that is switched off'
-  if (error !== null) return `a configured upstream that does not answer: ${error}`
-  return refreshedAt === null ? 'a configured upstream whose models are not listed yet' : 'a configured upstream'
+  if (!enabled) return 'an upstream that is switched off'
+  if (error !== null) return `an upstream that does not answer: ${error}`
+  return refreshedAt === null ? 'an upstream whose models are not known yet' : 'a configured upstream'
 }
 
 /** A user name or password in a URL is not shown. */

@@ -101,7 +101,7 @@ t.test('a model looks after the board', async t => {
     const all = await frames()
     const refusals = all.filter(({ type, name }) => type === 'tool_result' && name === 'create_task').map(({ result }) => (result as { error?: string }).error)
     const tooDeep = /^request\.too_complex: .* nested too deeply; 64 levels/
-    t.match(refusals, [tooDeep, tooDeep, /^request\.too_complex: .*1000 keys/, /longer than 262144 characters/, /not JSON/, /no JSON object/, /no JSON object/, /no JSON object/])
+    t.match(refusals, [tooDeep, tooDeep, /^request\.too_complex: .*1000 keys/, /longer than 262144 characters/, /not JSON/, /not a JSON object/, /not a JSON object/, /not a JSON object/])
     t.match(all.filter(({ name, type }) => type === 'tool_result' && name !== 'create_task'), [{ result: { error: /no tool 'constructor'/ } }, { result: { error: /no tool '__proto__'/ } }])
     t.match(all.slice(-2), [{ type: 'token', text: 'Oh.' }, { type: 'done' }])
     const kept = seen[1]!.messages.at(-10) as { tool_calls: ReadonlyArray<{ function: { arguments: string } }> }
@@ -141,7 +141,7 @@ t.test('a model looks after the board', async t => {
     leaving.abort()
     await t.rejects(response.text())
     await until(() => rows.pending() === 0, 'the call is taken back')
-    t.match(rows.list({ state: 'denied', limit: 1 }), [{ reason: 'the chat that asked for it was left' }])
+    t.match(rows.list({ state: 'denied', limit: 1 }), [{ reason: 'the chat that requested it was closed' }])
     await until(() => turns()[0]?.error === 'the client left', 'the turn is over')
     t.equal(seen.length, 1, 'the model is not asked again')
     t.strictSame(await task(before.id as string), before)

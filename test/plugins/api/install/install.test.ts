@@ -171,8 +171,8 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
       { slot: 'embed', created: false, error: /nonsense/ }, { slot: 'npu', created: true, device: 'npu' }
     ],
     extensions: [
-      { ext_id: 'pi', installed: false, skipped: null, error: /nothing is brought from registries here/, job: null },
-      { ext_id: 'openwebui', installed: false, skipped: null, error: /nothing is brought from registries here/ }
+      { ext_id: 'pi', installed: false, skipped: null, error: /downloads from registries are disabled/, job: null },
+      { ext_id: 'openwebui', installed: false, skipped: null, error: /downloads from registries are disabled/ }
     ]
   })
   t.match(gateway.slots.config('mine'), { port: 8090, device: 'gpu-rocm', provider: 'llm-server' })

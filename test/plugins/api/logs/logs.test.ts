@@ -25,7 +25,7 @@ const texts = (lines: readonly string[]): string[] => lines.map(line => line.rep
 
 t.test('the last lines of a unit', async t => {
   const { journal, get } = await journalGateway(t)
-  t.same((await get(`unit=${UNIT}`)).json, { unit: UNIT, lines: [], count: 0, hint: `the journal has nothing of unit '${UNIT}' that fits` })
+  t.same((await get(`unit=${UNIT}`)).json, { unit: UNIT, lines: [], count: 0, hint: `the journal has no matching entries of unit '${UNIT}'` })
   journal.write(info('one'), info('two'), { unit: UNIT, priority: 3, text: 'broken' }, { unit: 'other.service', priority: 3, text: 'of another' })
   const { status, json } = await get(`unit=${UNIT}`)
   t.equal(status, 200)
@@ -119,7 +119,7 @@ t.test('units of slots are the logs of their engines', async t => {
   await gateway.call('POST', '/api/slots/agent/load')
   gateway.runtime.write('loading', 'GET /health 200', 'HF_TOKEN=abc', 'done')
   t.same((await get('unit=svc-slot@agent.service&n=2')).json, { unit: 'svc-slot@agent.service', lines: ['HF_TOKEN=***REDACTED***', 'done'], count: 2 })
-  t.match((await get('unit=svc-slot@agent&level=err')).json, { count: 3, hint: /`since` and `level` do not count/ })
+  t.match((await get('unit=svc-slot@agent&level=err')).json, { count: 3, hint: /`since` and `level` are ignored/ })
   t.match(await stream.next(), { data: 'loading' })
   t.match(await stream.next(), { data: 'HF_TOKEN=***REDACTED***' })
   gateway.runtime.logFailure = new Error('the engine is gone')

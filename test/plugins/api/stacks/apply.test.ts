@@ -131,7 +131,7 @@ t.test('what cannot be had is told, and the rest is in force', async t => {
   })
   const preview = await apply(gateway, 'mine', true)
   t.match(preview.json.warnings, [
-    /capability:embed is left as it is: 'unheard-of' is not a model for embed/, /model 'not-here' is not on this host, and nothing says/, /unheard-of/
+    /capability:embed is not changed: 'unheard-of' is not a model for embed/, /model 'not-here' is not on this host, and its source is unknown/, /unheard-of/
   ])
   const applied = await apply(gateway, 'mine', false, true)
   t.same(agreement(applied.json), agreement(preview.json))
@@ -158,7 +158,7 @@ t.test('an apply that would leave a serving slot dead is refused unless it is fo
     { slot: 'old', what: 'model', message: /model 'far' of slot 'old' is not in the registry/, serves: true },
     { slot: 'fresh', what: 'device', serves: false }
   ])
-  t.match(preview.json.warnings, [/slot agent cannot come up here: device gpu-cuda/, /slot fresh cannot come up here/, /capability:embed/, /model 'far' is not on this host/])
+  t.match(preview.json.warnings, [/slot agent cannot start here: device gpu-cuda/, /slot fresh cannot start here/, /capability:embed/, /model 'far' is not on this host/])
   const refused = await apply(gateway)
   t.match([refused.status, refused.json.error], [409, {
     code: 'stacks.would_break', message: /stack 'mine' would leave slot 'agent' unable to start: device gpu-cuda is missing.*; and 1 more/, details: { troubles: [{}, {}] }
@@ -174,7 +174,7 @@ t.test('a device that is not here is told although the model is unknown too', as
   const gateway = await made(t, {}, { name: 'Elsewhere', slots: [{ slot: 'agent', model: 'far', device: 'gpu-cuda', profile: 'cuda' }] })
   const { json } = await apply(gateway, 'mine', true)
   t.match(json.troubles.map(({ what }: { what: string }) => what), ['device', 'model'])
-  t.match(json.warnings, [/slot agent cannot come up here: device gpu-cuda is missing/])
+  t.match(json.warnings, [/slot agent cannot start here: device gpu-cuda is missing/])
 })
 
 t.test('a row whose device and profile contradict each other is refused when the stack is written', async t => {
@@ -200,7 +200,7 @@ t.test('what a dry run says of the active stack agrees with its drift', async t 
   await apply(gateway)
   t.same(await told(), ['clean', ['no change']])
   await gateway.slots.update('agent', { idle_timeout_s: 7 })
-  t.match(await told(), ['modified', [/^keep what was changed since it was applied/]])
+  t.match(await told(), ['modified', [/^keep changes made since it was applied/]])
   await gateway.slots.update('agent', { mtp: false })
   t.match(await told(), ['modified', ['change slot agent: mtp false -> true']])
   await apply(gateway)
@@ -267,7 +267,7 @@ t.test('the stack that is applied last wins', async t => {
   await held
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'mine', drift: 'degraded' }, 'on its way')
   const second = apply(gateway, 'next')
-  t.match((await first).json, { error: { code: 'stacks.superseded', message: /stack 'next' was applied meanwhile/ } })
+  t.match((await first).json, { error: { code: 'stacks.superseded', message: /stack 'next' was applied in the meantime/ } })
   release()
   t.match((await second).json, { stack: 'next', converged: { loaded: ['old'], errors: [] } })
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'next', drift: 'clean' })
