@@ -47,7 +47,7 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
   t.match(nobody, { code: 1, stdout: 'Tool server nobody is installed.\n', stderr: /it is not running: [^]*`svc mcp logs nobody` shows[^]*`svc mcp uninstall nobody` removes it/ })
   t.match(gateway.desk.get('nobody').server, { url: 'http://127.0.0.1:9/mcp', transport: 'streamable-http' })
   t.match((await svc('logs', 'odd')).stdout, /Z state +starting\n[^]*Z state +ready, 13 tools/)
-  t.match(await svc('status', 'nothing'), { code: 1, stderr: /no tool server is installed as 'nothing'; see `svc mcp list`/ })
+  t.match(await svc('status', 'nothing'), { code: 1, stderr: /no such tool server: 'nothing'; see `svc mcp list`/ })
   t.match((await svc('catalog', 'list', 'filesystem')).stdout, /npm:@modelcontextprotocol\/server-filesystem/)
   t.match(await svc('catalog', 'list', 'acme'), { code: 0, stdout: 'No tool servers found. `svc mcp catalog refresh` loads more from the registry.\n' })
   t.match(await svc('catalog', 'refresh'), { code: 0, stdout: 'The registry has 1 tool server that can be installed here.\n' })
@@ -99,6 +99,6 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
       t.equal(await readFile(file, 'utf8'), text)
     }
     t.match(await connect('notepad'), { code: 2 })
-    t.match(await run(['mcp', 'connect', 'cursor', '--server', 'nothing', '--url', gateway.baseUrl]), { code: 1, stderr: /no tool server/ })
+    t.match(await run(['mcp', 'connect', 'cursor', '--server', 'nothing', '--url', gateway.baseUrl]), { code: 1, stderr: /no such tool server/ })
   })
 })

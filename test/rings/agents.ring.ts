@@ -255,7 +255,7 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
   const capped = await svc('run', name, '--', ...asks, LATE_PROMPT)
   t.equal(capped.code, refused, 'at its cap', capped)
   t.notMatch(capped.stdout, LAST_WORDS)
-  t.match(`${capped.stdout}${capped.stderr}`, /the cap of a day is \$1/, 'it is told why')
+  t.match(`${capped.stdout}${capped.stderr}`, /the daily cap is \$1/, 'it is told why')
   t.equal(again, 0, 'and the model is not asked')
 
   t.match(await svc('uninstall', name), { code: 0, stdout: `${name} is gone.\n` })

@@ -118,7 +118,7 @@ export class BudgetBook implements Omit<AgentBudgets, 'prices' | 'setPrices'> {
       if (this.#open === null) throw new Error('the ledger is closed')
       this.#open.settle(seq, nano, tokens)
     } catch (error) {
-      this.#deps.log.error({ err: error, entry: seq }, 'what a request cost could not be written down: its estimate stays')
+      this.#deps.log.error({ err: error, entry: seq }, 'the cost of a request could not be recorded: its estimate stays')
     }
   }
 
@@ -192,7 +192,7 @@ export class BudgetBook implements Omit<AgentBudgets, 'prices' | 'setPrices'> {
 
 type Reason = Window | 'per_call'
 const words: Readonly<Record<Reason, string>> = {
-  per_call: 'cap of one call', daily: 'cap of a day', monthly: 'cap of a month', lifetime: 'cap of its lifetime'
+  per_call: 'cap per request', daily: 'daily cap', monthly: 'monthly cap', lifetime: 'lifetime cap'
 }
 
 /** The first cap that does not hold the amount. Pure. */
@@ -213,7 +213,7 @@ function exceeded ({ agent, persona, nano }: NewEntry, limits: Budget, totals: T
   const cap = reason === 'per_call' ? limits.per_call_max_usd : limits[CAPS[reason]]
   const before = reason === 'per_call' ? 0 : totals[reason]
   const resets = reason === 'per_call' ? null : windowEnd(reason, now)
-  const anew = resets === null ? '' : `; it begins anew at ${resets}`
+  const anew = resets === null ? '' : `; it resets at ${resets}`
   const spent = reason === 'per_call' ? '' : `$${toUsd(before)} of it is spent, and `
   return budgetError('budget.exceeded',
     `agent '${agent}' may not spend this: the ${words[reason]} is $${cap ?? 0}; ` +

@@ -22,7 +22,7 @@ export const pricePatchSchema = z.strictObject({
 export type PricePatch = z.output<typeof pricePatchSchema>
 
 /** `<upstream>/<model>`; a `*` at the end stands for anything. */
-export const priceKeySchema = z.string().max(600).regex(/^[a-z0-9][a-z0-9_.-]*\/[^\s*]*\*?$/i, { error: 'must be <upstream>/<model>, or its beginning and *' })
+export const priceKeySchema = z.string().max(600).regex(/^[a-z0-9][a-z0-9_.-]*\/[^\s*]*\*?$/i, { error: 'must be <upstream>/<model>, or a prefix of it and *' })
 
 /** prices.toml. */
 export const pricesFile = {

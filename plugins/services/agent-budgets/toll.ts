@@ -47,7 +47,7 @@ export function toll (deps: TollDeps, call: OutgoingCall): OutgoingEnd | null {
 
 function priceUnknown (agent: string, upstream: string, model: string): Error {
   return budgetError('budget.price_unknown',
-    `agent '${agent}' has a budget, and ${upstream}/${model} has no price; give it one: ` +
+    `agent '${agent}' has a budget, but ${upstream}/${model} has no price; set one: ` +
     `svc agent prices set ${upstream}/${model} --input <usd> --output <usd>`,
     { details: { agent, upstream, model } })
 }

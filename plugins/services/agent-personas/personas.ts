@@ -64,7 +64,7 @@ export class PersonaBook implements AgentPersonas {
   async write (agent: string, id: string, patch: PersonaPatch): Promise<Persona> {
     this.requireAgent(agent)
     if (!PERSONA_ID_PATTERN.test(id)) {
-      throw personaError('persona.invalid', `'${id}' cannot be a persona: its name takes lower case letters, digits and -, at most 32`, { param: 'pid' })
+      throw personaError('persona.invalid', `'${id}' cannot be a persona: its name must have lower case letters, digits and -, at most 32`, { param: 'pid' })
     }
     await this.#patch({ agents: { [agent]: { [id]: patch } } })
     return this.get(agent, id)

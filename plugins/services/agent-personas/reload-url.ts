@@ -12,8 +12,8 @@ const PROTOCOLS: Readonly<Record<string, string>> = { 'http:': 'ws:', 'ws:': 'ws
 export function reloadSocket (url: string, hosts: readonly string[]): URL {
   const parsed = URL.canParse(url) ? new URL(url) : null
   const protocol = parsed === null ? undefined : PROTOCOLS[parsed.protocol]
-  if (parsed === null || protocol === undefined) throw refused(url, 'it is no http, https, ws or wss address')
-  if (parsed.username !== '' || parsed.password !== '') throw refused(url, 'it holds a name or a password')
+  if (parsed === null || protocol === undefined) throw refused(url, 'it is not an http, https, ws or wss address')
+  if (parsed.username !== '' || parsed.password !== '') throw refused(url, 'it contains a user name or password')
   if (!isLoopback(parsed.hostname) && !hosts.includes(parsed.hostname)) {
     throw refused(url, `${parsed.hostname} is not this machine; \`[plugins.config.agent-personas] reload_hosts\` lists further hosts`)
   }
@@ -32,5 +32,5 @@ function isLoopback (host: string): boolean {
 
 function refused (url: string, why: string): Error {
   const shown = url.length > 200 ? `${url.slice(0, 200)}…` : url
-  return personaError('persona.reload_url_refused', `'${shown}' is not told of the persona: ${why}`, { param: 'reload_url' })
+  return personaError('persona.reload_url_refused', `'${shown}' cannot be a reload URL: ${why}`, { param: 'reload_url' })
 }

@@ -59,7 +59,7 @@ async function told (socket: WebSocket, persona: string, signal: AbortSignal): P
   }
   const session = await call('session.create', {})
   const sessionId = typeof session === 'object' && session !== null && 'session_id' in session ? session.session_id : undefined
-  if (typeof sessionId !== 'string') throw new Error('the agent made no session')
+  if (typeof sessionId !== 'string') throw new Error('the agent did not create a session')
   await call('config.set', { session_id: sessionId, key: 'personality', value: persona })
 }
 

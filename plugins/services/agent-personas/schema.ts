@@ -6,7 +6,7 @@ export const PERSONA_ID_PATTERN = /^[a-z0-9][a-z0-9-]{0,31}$/
 export const approvalPolicies = ['ask', 'auto-approve', 'never'] as const
 export const tones = ['neutral', 'concise', 'friendly', 'formal', 'playful'] as const
 
-const patterns = (description: string) => z.array(z.string().max(128).regex(/^[\w.*/-]+$/, { error: 'must be the name of a tool, in which * stands for anything' }))
+const patterns = (description: string) => z.array(z.string().max(128).regex(/^[\w.*/-]+$/, { error: 'must be the name of a tool; * matches anything' }))
   .max(200).meta({ description })
 
 const line = (max: number) => z.string().max(max).regex(/^[^\u0000-\u001f\u007f-\u009f]*$/, { error: 'must be one line' })
@@ -24,8 +24,8 @@ export const personaPatchSchema = z.strictObject({
   preferred_model: line(256).optional().meta({ description: 'Empty: the one that the agent is configured with' }),
   approval: z.strictObject({
     default_policy: z.enum(approvalPolicies).optional(),
-    auto_approve: patterns('Tools that the agent is to call without asking').optional(),
-    require_approval: patterns('Tools that the agent is to ask about').optional()
+    auto_approve: patterns('Tools that the agent may call without asking').optional(),
+    require_approval: patterns('Tools that the agent must ask about').optional()
   }).optional()
 })
 export type PersonaPatch = z.output<typeof personaPatchSchema>

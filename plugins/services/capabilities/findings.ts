@@ -24,7 +24,7 @@ function findingsOf (
   const serious = enabled ? 'error' : 'warning'
   if (name !== null && provider === undefined) {
     const known = world.providers.list().map(other => other.name).sort()
-    tell('provider', serious, 'capability.invalid_selection', `no provider is named '${name}'; there are: ${known.join(', ') || 'none'}`)
+    tell('provider', serious, 'capability.invalid_selection', `no such provider: '${name}'; there are: ${known.join(', ') || 'none'}`)
   } else if (provider !== undefined && device !== null && !provider.devices.includes(device)) {
     tell('device', serious, 'capability.illegal_backend_model_pair',
       `provider ${provider.name} runs on ${provider.devices.join(', ')}, not ${device}`)

@@ -184,5 +184,5 @@ export class Library implements ModelLibrary {
 }
 
 function unknownModel (id: string): Error {
-  return svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
+  return svcError('model.not_found', `no such model: '${id}'; GET /api/models lists all models`, { details: { model: id } })
 }

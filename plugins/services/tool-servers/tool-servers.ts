@@ -191,7 +191,7 @@ export class ToolServers implements ToolServerService {
   #host (id: string): HostedServer {
     const member = this.#members.get(id)
     if (member !== undefined) return member.host
-    throw svcError('mcp.not_found', `no tool server is installed as '${id}'; see GET /api/mcp/servers`, { details: { id } })
+    throw svcError('mcp.not_found', `no such tool server: '${id}'; see GET /api/mcp/servers`, { details: { id } })
   }
 }
 

@@ -104,7 +104,7 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['upstreams.toml', 'upstream.3.slot_name', 'slot.not_found', 'warning', /no such slot: 'nowhere'/],
   ['providers.toml', 'provider.0.catalog_id', 'upstream.invalid', 'error', /no such template: 'opnai'; did you mean openai\?/],
   ['providers.toml', 'provider.1.name', 'upstream.already_exists', 'warning', /'cloud' is also in upstreams\.toml/],
-  ['capabilities.toml', 'selections.embed.embed.provider', 'capability.invalid_selection', 'error', /no provider is named 'nobody'/],
+  ['capabilities.toml', 'selections.embed.embed.provider', 'capability.invalid_selection', 'error', /no such provider: 'nobody'/],
   ['capabilities.toml', 'selections.embed.embed.model', 'capability.unknown_model', 'warning', /'unheard' is not on this host; pull or register it/],
   ['capabilities.toml', 'selections.voice.tts.device', 'capability.illegal_backend_model_pair', 'warning', /runs on cpu, not gpu-rocm/]
 ]

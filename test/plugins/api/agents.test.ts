@@ -243,7 +243,7 @@ t.test('what an agent asks an upstream for is held at its estimate, charged by i
   up.play(answer(100))
   const refused = await chat({ max_tokens: 112 })
   t.match([refused.status, refused.headers.get('x-should-retry'), refused.headers.get('retry-after'), refused.json], [429, 'false', null, { error: {
-    code: 'budget.exceeded', type: 'rate_limit_error', message: /^agent 'hermes' may not spend this: the cap of a day is \$0\.12; \$0\.009 of it is spent, and this request may cost \$0\.112/,
+    code: 'budget.exceeded', type: 'rate_limit_error', message: /^agent 'hermes' may not spend this: the daily cap is \$0\.12; \$0\.009 of it is spent, and this request may cost \$0\.112/,
     details: { agent: 'hermes', persona: 'hermes', reason: 'daily', cap_usd: 0.12, spent_usd: 0.009, estimated_usd: 0.112, resets_at: '2026-11-30T00:00:00.000Z' }
   } }])
   t.match(await chat({ model: 'gpt-8' }), { status: 409, json: { error: { code: 'budget.price_unknown', message: /svc agent prices set up\/gpt-8/ } } })

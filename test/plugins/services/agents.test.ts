@@ -327,7 +327,7 @@ t.test('what cannot work is refused before anything is done', async t => {
 t.test('a failed installation says why, and is no obstacle to another', async t => {
   const gateway = await gatewayOf(t)
   await gateway.call('POST', '/api/agents/install', { name: 'outside' })
-  t.match(await gateway.ended('outside'), { status: 'broken', problem: /names a file outside of its folder/, phases: { wiring: { status: 'failed' }, start: { status: 'pending' } } })
+  t.match(await gateway.ended('outside'), { status: 'broken', problem: /has a file outside its folder/, phases: { wiring: { status: 'failed' }, start: { status: 'pending' } } })
   await gateway.call('POST', '/api/agents/install', { name: 'plain' })
   t.match(await gateway.ended('plain'), { status: 'installed' })
   brought.hold = Promise.reject(new Error('no registry answers'))
@@ -428,7 +428,7 @@ t.test('a gateway that stops in the middle of an installation goes on with it at
   await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, 'utf8')) as object, job }))
   const last = await gatewayOf(t, { home })
   t.match(last.jobs.get(job), { state: 'completed', progress: 1 }, 'a job that is over is not under way after the next start')
-  t.match(last.jobs.get(unbegun), { state: 'failed', error: /before it began/ }, 'nor is one whose work never began')
+  t.match(last.jobs.get(unbegun), { state: 'failed', error: /before it started/ }, 'nor is one whose work never began')
   await last.close()
 })
 
@@ -468,7 +468,7 @@ t.test('an order whose record cannot be written, as on a full disk, has an end, 
   await mkdir(inTheWay)
   brought.hold = null
   release()
-  t.match(await gateway.ended('plain'), { status: 'broken', problem: /cut off/ }, 'in the middle of it')
+  t.match(await gateway.ended('plain'), { status: 'broken', problem: /interrupted/ }, 'in the middle of it')
   t.equal(jobs()[0]!.state, 'failed')
   await rm(inTheWay, { recursive: true })
   t.match(await gateway.call('POST', '/api/agents/install', { name: 'plain' }), { status: 202, json: { status: 'installing', problem: null } })

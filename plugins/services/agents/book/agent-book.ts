@@ -36,8 +36,8 @@ export class AgentBook {
       const record = await readRecord(folder)
       if (record === null) {
         const left = await removeAll(folder)
-        if (left !== null) log.warn({ agent: id, places: left.places }, `what an installation of ${id} left cannot be deleted: ${messageOf(left.first)}`)
-      } else if (record === 'unreadable') log.warn({ agent: id }, `the record of ${id} in ${folder} cannot be read: \`svc agent install ${id}\` makes it anew, with the data that is there`)
+        if (left !== null) log.warn({ agent: id, places: left.places }, `the remains of an installation of ${id} cannot be deleted: ${messageOf(left.first)}`)
+      } else if (record === 'unreadable') log.warn({ agent: id }, `the record of ${id} in ${folder} cannot be read: \`svc agent install ${id}\` recreates it, with the existing data`)
       else this.#records.set(id, record)
     }
     this.#endLost()
@@ -57,7 +57,7 @@ export class AgentBook {
     const record = this.#records.get(id)
     if (record !== undefined) return record
     const { install = {} } = this.#deps.known.get(id)
-    const command = Object.keys(install).length > 0 ? `\`svc agent install ${id}\` does it` : `it does not bring it, \`svc agent run ${id}\` runs what its makers install`
+    const command = Object.keys(install).length > 0 ? `install it with \`svc agent install ${id}\`` : `the gateway cannot install it, \`svc agent run ${id}\` runs your own installation`
     throw agentError('agent.not_installed', `${id} was not installed by the gateway: ${command}`, { details: { agent: id } })
   }
 
@@ -127,7 +127,7 @@ export class AgentBook {
       jobs.update(job, patch)
       jobs.prune(JOB_KIND, KEPT_JOBS)
     } catch (error) {
-      log.warn({ agent: id }, `the job of ${id} cannot be kept: ${messageOf(error)}`)
+      log.warn({ agent: id }, `the job of ${id} cannot be saved: ${messageOf(error)}`)
     }
   }
 
@@ -138,7 +138,7 @@ export class AgentBook {
     const goesOn = new Set(this.all().map(({ job }) => job))
     try {
       for (const { id, target } of jobs.list({ kind: JOB_KIND, unfinished: true })) {
-        if (!goesOn.has(id)) this.#patchJob(target ?? '', id, { state: 'failed', error: 'the gateway ended before it began' })
+        if (!goesOn.has(id)) this.#patchJob(target ?? '', id, { state: 'failed', error: 'the gateway stopped before it started' })
       }
     } catch (error) {
       log.warn(`jobs of agents cannot be read: ${messageOf(error)}`)

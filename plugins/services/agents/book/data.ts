@@ -67,7 +67,7 @@ export async function writeFiles (data: string, files: Readonly<Record<string, s
   if (isOpen) await chmod(data, folderMode)
   for (const [path, text] of Object.entries(files)) {
     const file = join(data, path)
-    if (!file.startsWith(`${data}${sep}`)) throw new Error(`its wiring names a file outside of its folder: ${path}`)
+    if (!file.startsWith(`${data}${sep}`)) throw new Error(`its wiring has a file outside its folder: ${path}`)
     await mkdir(dirname(file), { recursive: true, mode: folderMode })
     await writeFile(file, text, { mode: isOpen ? 0o644 : 0o600 })
   }

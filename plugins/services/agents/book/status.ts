@@ -16,7 +16,7 @@ export interface AgentAround {
   readonly isWorkedOn: boolean
 }
 
-const CUT_OFF = 'the work on it was cut off, and how it ended could not be written: the log of the gateway says why'
+const CUT_OFF = 'the work on it was interrupted, and its result could not be saved: see the log of the gateway'
 
 /** Pure. */
 export function shownStatus (record: AgentRecord, around: AgentAround): AgentStatus {

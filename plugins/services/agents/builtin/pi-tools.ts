@@ -32,7 +32,7 @@ export default async function (pi) {
       cursor = page.nextCursor
     } while (cursor !== undefined)
   } catch (error) {
-    console.error('the tools of ' + url + ' are not there: ' + error.message)
+    console.error('the tools of ' + url + ' are not available: ' + error.message)
   }
   for (const tool of tools) {
     pi.registerTool({

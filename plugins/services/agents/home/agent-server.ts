@@ -76,7 +76,7 @@ export class AgentServers {
         }, () => null)
       if (status !== null && status < 400) return { asked: true, status }
       const { state, problem } = daemons.status(daemonOf(id))
-      if (state !== 'running') throw agentError('agent.restart_failed', problem ?? `${name} does not run`)
+      if (state !== 'running') throw agentError('agent.restart_failed', problem ?? `${name} is not running`)
       if (clock.monotonic() - began > UP_MS) throw agentError('agent.restart_failed', `${name} runs and does not answer at ${url}`)
       await pause(clock, LOOK_EVERY_MS, signal)
       signal.throwIfAborted()

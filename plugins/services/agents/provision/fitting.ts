@@ -19,7 +19,7 @@ export async function fittingForm (
   const forms = installForms.filter(form => install[form] !== undefined && (wanted === undefined || wanted === form))
   if (forms.length === 0) {
     throw cannotInstall(agent, Object.keys(install).length > 0 ? `${name} does not come as ${wanted!}`
-      : `${name} is not brought by the gateway: install it as its makers say, then \`svc agent run ${id}\``)
+      : `${name} is not installed by the gateway: install it as its makers describe, then run \`svc agent run ${id}\``)
   }
   const window = await known.window(signal)
   if (window !== null && window < minContext) {

@@ -254,7 +254,7 @@ t.test('an agent among the extensions is installed by a job of its own, for the 
   const apply = async (extensions: object): Promise<Record<string, unknown>[]> =>
     (await gateway.call('POST', '/api/install/apply-selections', { slots: [], extensions })).json.extensions
   const [codex, winamp] = await apply({ codex: true, winamp: true })
-  t.match(codex, { skipped: null, installed: false, error: /codex is not brought by the gateway/i, job: null })
+  t.match(codex, { skipped: null, installed: false, error: /codex is not installed by the gateway/i, job: null })
   t.match(winamp, { skipped: 'unknown_extension' })
 
   const [tiny, second] = await apply({ tiny: true, liar: true })
