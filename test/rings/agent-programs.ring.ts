@@ -59,7 +59,7 @@ const MISSED: Readonly<Record<string, readonly string[]>> = {
 }
 
 function leftOut (tool: string): string {
-  return `tools.*: '${tool}' was left out, nothing here runs it`
+  return `tools.*: '${tool}' was left out, the gateway cannot run it`
 }
 
 function isToldOfMissing (t: Test, ear: Ear, name: string): void {

@@ -27,7 +27,7 @@ export function ask (services: AskServices, otherwise: Otherwise, call: AskCall)
     case 'countTokens': return count(services, call, model, asked)
     case 'embedContent': return vectors(services, call, model, asked, false)
     case 'batchEmbedContents': return vectors(services, call, model, asked, true)
-    default: throw geminiError('gemini.not_here', `this gateway has no '${method.slice(0, 64)}' of a model; generateContent, streamGenerateContent, countTokens, embedContent and batchEmbedContents it has`)
+    default: throw geminiError('gemini.not_here', `this gateway does not support '${method.slice(0, 64)}' of a model, only generateContent, streamGenerateContent, countTokens, embedContent and batchEmbedContents`)
   }
 }
 
@@ -40,7 +40,7 @@ interface Target {
 function targetOf (path: string): Target {
   const colon = path.lastIndexOf(':')
   const model = colon === -1 ? '' : path.slice(0, colon)
-  if (model === '') throw svcError('system.http_404', 'name a model and a method: POST /v1beta/models/<model>:generateContent')
+  if (model === '') throw svcError('system.http_404', 'give a model and a method: POST /v1beta/models/<model>:generateContent')
   return { model, method: path.slice(colon + 1) }
 }
 

@@ -55,7 +55,7 @@ function systemText (system: unknown, warnings: string[]): string {
   leaveStrangers(system, contentKeys, 'systemInstruction', warnings, camelCase)
   return objectsIn(system.parts ?? [], 'systemInstruction.parts').map((part, i) => {
     tellLeftOut(part, 'systemInstruction.parts.*', warnings)
-    if (typeof part.text !== 'string') throw untranslatable(`systemInstruction.parts.${i}`, 'a part of the instruction that is no text')
+    if (typeof part.text !== 'string') throw untranslatable(`systemInstruction.parts.${i}`, 'a part of the instruction that is not text')
     return part.text
   }).join('\n\n')
 }

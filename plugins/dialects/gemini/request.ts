@@ -32,7 +32,7 @@ const thinkingKeys: ReadonlySet<string> = new Set(['includeThoughts', 'thinkingB
 export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig | null, stream: boolean): ChatRequest {
   const warnings: string[] = []
   if (member(asked, 'cachedContent') !== null) throw untranslatable('cachedContent', 'a cache of the model\'s maker')
-  if (member(asked, 'safetySettings') !== null) warnings.push('safetySettings: left out, nothing here judges what a model says')
+  if (member(asked, 'safetySettings') !== null) warnings.push('safetySettings: left out, the gateway does not filter answers')
   warnings.push(...strangers(asked, known, ''))
   const config = member(asked, 'generationConfig') ?? {}
   if (!isObject(config)) throw malformed('generationConfig', 'must be an object')
@@ -43,7 +43,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
   if (thinking !== null) leaveStrangers(thinking, thinkingKeys, 'generationConfig.thinkingConfig', warnings, camelCase)
   const topK = member(config, 'topK')
   // upstreams that do not know it refuse every request with it
-  if (topK !== null && topK !== USUAL_TOP_K && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no word for it and upstreams may refuse it')
+  if (topK !== null && topK !== USUAL_TOP_K && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no such field and upstreams may refuse it')
   return {
     body: given({
       model,

@@ -68,7 +68,7 @@ function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[
   const declared = member(tool, 'functionDeclarations')
   const others = Object.keys(tool).filter(key => !/^function_?declarations$/i.test(key) && tool[key] !== null)
   for (const key of others.slice(0, Math.max(MOST_WARNINGS - warnings.length, 0))) {
-    warnings.push(`${at}: '${key.slice(0, 64)}' was left out, nothing here runs it`)
+    warnings.push(`${at}: '${key.slice(0, 64)}' was left out, the gateway cannot run it`)
   }
   if (declared === null) return []
   return objectsIn(declared, `${at}.functionDeclarations`).map((one, i) => {

@@ -110,7 +110,7 @@ function reasoning (think: unknown, slot: NamedSlotConfig | null, warnings: stri
     return { chat_template_kwargs: { enable_thinking: think !== false }, ...effort }
   }
   if (think === false) {
-    warnings.push('think: left out, chat completions have no word for a model that is not to think')
+    warnings.push('think: left out, chat completions cannot turn thinking off')
     return {}
   }
   return { reasoning_effort: think === true ? 'medium' : think }

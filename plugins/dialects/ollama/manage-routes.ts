@@ -37,7 +37,7 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
         const creation = creationOf(services, asked)
         await create(services, call, creation)
         if (!isStream(asked)) return { status: 'success' }
-        const made = 'alias' in creation ? `${creation.alias} is another name for ${creation.target}` : `slot ${creation.slot} is made`
+        const made = 'alias' in creation ? `${creation.alias} is another name for ${creation.target}` : `slot ${creation.slot} is created`
         return jsonLines(async function* () {
           yield { status: made }
           yield { status: 'success' }
@@ -67,14 +67,14 @@ export function manageRoutes (services: ManageServices & PullServices): AnyRoute
     defineRoute({
       ...refused,
       url: '/api/push',
-      handler: () => { throw ollamaError('ollama.not_here', 'this gateway pushes no models: it has no registry of its own') }
+      handler: () => { throw ollamaError('ollama.not_here', 'this gateway cannot push models: it has no registry') }
     }),
     defineRoute({
       ...refused,
       url: '/api/blobs/:digest',
       schema: { params: blobParamsSchema },
       handler: () => {
-        throw ollamaError('ollama.not_here', 'this gateway takes no files of models: `svc model pull` brings them, and /api/create names them')
+        throw ollamaError('ollama.not_here', 'this gateway does not accept model files: download them with `svc model pull`, then use /api/create')
       }
     })
   ]

@@ -32,8 +32,8 @@ function newName (name: string): string {
 
 /** `/api/copy`: another name for what there is. */
 export async function copy (services: ManageServices, caller: Caller, { source, destination }: Json): Promise<void> {
-  if (textOr(source, '') === '') throw malformed('source', 'is required: the model that gets another name')
-  if (textOr(destination, '') === '') throw malformed('destination', 'is required: the name it gets')
+  if (textOr(source, '') === '') throw malformed('source', 'is required: the model to copy')
+  if (textOr(destination, '') === '') throw malformed('destination', 'is required: the new name')
   await addAlias(services, caller, newName(destination as string), targetOf(services, source as string))
 }
 
@@ -49,7 +49,7 @@ function targetOf ({ config, dispatch }: ManageServices, name: string): string {
 async function addAlias (services: ManageServices, { actor, requestId }: Caller, alias: string, target: string): Promise<void> {
   const { activity, config, models } = services
   if (config.snapshot.slots.has(alias) || models.get(alias) !== undefined) {
-    throw ollamaError('ollama.name_taken', `'${alias}' is the name of a slot or model already; choose another one`, { param: 'destination' })
+    throw ollamaError('ollama.name_taken', `'${alias}' is already the name of a slot or model; choose another one`, { param: 'destination' })
   }
   await activity.audited({ category: 'settings', action: 'settings.update', target: 'svc.toml', actor, request_id: requestId }, async note => {
     await config.patchSvc({ aliases: { [alias]: target } })
@@ -125,7 +125,7 @@ function ownModel ({ dispatch, models }: ManageServices, id: string, from: strin
   const target = dispatch.target(id, 'chat') ?? dispatch.target(id, 'embeddings')
   const model = target === null || target.slot === null ? null : target.modelId
   if (model !== null && models.get(model) !== undefined) return model
-  throw untranslatable('parameters', `a parameter for '${from.slice(0, 200)}', which does not run here,`)
+  throw untranslatable('parameters', `a parameter for '${from.slice(0, 200)}', which does not run on this gateway,`)
 }
 
 interface Wish {
@@ -141,7 +141,7 @@ function wishOf (asked: Json): Wish {
     if (others.length > 0) throw noPlace(others[0]!)
     return { from, parameters }
   }
-  if (textOr(asked.from, '') === '') throw malformed('from', 'is required: the model that the new one is made of')
+  if (textOr(asked.from, '') === '') throw malformed('from', 'is required: the base model')
   const { parameters } = asked
   if (parameters != null && !isObject(parameters)) throw malformed('parameters', 'must be an object')
   return { from: asked.from as string, parameters: Object.entries(parameters ?? {}) }
@@ -163,10 +163,10 @@ function parametersOf (parameters: Wish['parameters']): { readonly context: numb
 }
 
 function noPlace (key: string): Error {
-  return malformed(key.slice(0, 64), 'has no place here: a slot or an alias is made, of FROM and the parameter num_ctx alone')
+  return malformed(key.slice(0, 64), 'is not supported: only FROM and the parameter num_ctx are used, to create a slot or an alias')
 }
 
 function noModel (name: string): Error {
-  return svcError('model.not_found', `model '${name.slice(0, 200)}' not found; \`svc model list\` tells what there is`,
+  return svcError('model.not_found', `model '${name.slice(0, 200)}' not found; \`svc model list\` shows all models`,
     { details: { model: name.slice(0, 200) } })
 }

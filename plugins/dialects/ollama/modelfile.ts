@@ -24,7 +24,7 @@ export function readModelfile (text: string): Modelfile {
       parameters.push([key, unquoted(said.trim())])
     } else others.add(name)
   }
-  if (from === '') throw malformed('modelfile', 'has no FROM: it names what the new model is made of')
+  if (from === '') throw malformed('modelfile', 'has no FROM, which names the base model')
   return { from, parameters, others: [...others] }
 }
 
@@ -34,7 +34,7 @@ function* instructions (lines: readonly string[]): Generator<{ readonly name: st
     if (line.trim() === '' || line.trimStart().startsWith('#')) continue
     const [, word = '', rest = ''] = INSTRUCTION.exec(line) ?? []
     const name = word.toUpperCase()
-    if (!known.has(name)) throw malformed('modelfile', `has a line that is no instruction: ${line.trim().slice(0, 60)}`)
+    if (!known.has(name)) throw malformed('modelfile', `has a line that is not an instruction: ${line.trim().slice(0, 60)}`)
     let value = rest.trim()
     if (value.startsWith('"""') && !(value.length >= 6 && value.endsWith('"""'))) {
       // its end may be many lines further on

@@ -15,7 +15,7 @@ export function engineOptions (options: unknown, isSlot: boolean, context: numbe
   if (options === undefined || options === null) return {}
   if (!isObject(options)) throw malformed('options', 'must be an object')
   for (const key of Object.keys(options).filter(key => !taken.has(key)).slice(0, 20)) {
-    warnings.push(`options.${key.slice(0, 64)}: left out, the slot's file says how its engine is started`)
+    warnings.push(`options.${key.slice(0, 64)}: left out, the file of the slot defines how its engine starts`)
   }
   const { num_predict: limit, num_ctx: asked } = options
   if (typeof asked === 'number' && asked !== context) {
@@ -24,7 +24,7 @@ export function engineOptions (options: unknown, isSlot: boolean, context: numbe
       : `options.num_ctx: left out, the slot has ${context} tokens; \`svc slot edit\` changes its context_size`)
   }
   const own = ofEngines.filter(key => options[key] != null)
-  if (!isSlot) for (const key of own) warnings.push(`options.${key}: left out, it has no name in the API of an upstream`)
+  if (!isSlot) for (const key of own) warnings.push(`options.${key}: left out, the API of the upstream has no such option`)
   return {
     ...Object.fromEntries([...passed, ...isSlot ? own : []].map(key => [key, options[key]])),
     // 0 and less are no limit

@@ -32,7 +32,7 @@ export class OllamaPort {
   }
 
   get health (): Readonly<Record<string, unknown>> {
-    return { ollama_port: this.#listener?.port ?? null, ...this.#problem === null ? {} : { problem: `${this.#problem}; it is tried again at least once a minute` } }
+    return { ollama_port: this.#listener?.port ?? null, ...this.#problem === null ? {} : { problem: `${this.#problem}; retrying at least once a minute` } }
   }
 
   /** Does what the settings say by now; resolves when it is done. */
@@ -64,7 +64,7 @@ export class OllamaPort {
     try {
       this.#listener = await listeners.open({ port, places: { '/': HOME } })
       this.#problem = null
-      log.info({ port }, `listening on port ${port} too, for programs that look for Ollama`)
+      log.info({ port }, `also listening on port ${port}, for programs that use Ollama`)
     } catch (error) {
       this.#problem = messageOf(error)
       // one line for all tries

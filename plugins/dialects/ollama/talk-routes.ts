@@ -9,7 +9,7 @@ import {
 import { talk, type TalkServices } from './talk.js'
 import { embed, oldEmbed } from './vectors.js'
 
-const STREAMED = 'A stream of JSON, a line each, unless `stream` is false.'
+const STREAMED = 'A stream of JSON lines, unless `stream` is false.'
 const shared = { method: 'POST', tag: 'Ollama', inference: true, bodyKind: 'buffer', dialect: ollamaDialect } as const
 const lines = [{ type: LINES }]
 

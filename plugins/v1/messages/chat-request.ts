@@ -101,7 +101,7 @@ function functionTools (asked: unknown, warnings: string[]): object[] {
   return objectsIn(asked, 'tools').flatMap((tool, i) => {
     const { type = 'custom', name, description, input_schema: parameters, strict } = tool
     if (typeof type === 'string' && SERVER_TOOL.test(type)) {
-      warnings.push(`tools.${i}: '${type}' was left out, nothing here runs it`)
+      warnings.push(`tools.${i}: '${type}' was left out, the gateway cannot run it`)
       return []
     }
     if (type !== 'custom' && type !== null && parameters === undefined) throw untranslatable(`tools.${i}`, `a tool of type ${typeName(type)}`)

@@ -97,7 +97,7 @@ async function decided (id: string, { catalogue, after }: NamedToolServices, sig
     return resultOf(await catalogue.settled(id, AbortSignal.any([signal, patience.signal])))
   } catch (error) {
     if (!patience.signal.aborted || signal.aborted) throw error
-    return { told: { status: 'pending_approval', approval_id: id, note: 'no operator has decided yet; the call still waits, say so to the user' } }
+    return { told: { status: 'pending_approval', approval_id: id, note: 'no operator has decided yet; the call is still pending, tell the user' } }
   } finally {
     forget()
   }
@@ -109,7 +109,7 @@ function resultOf (outcome: ToolOutcome): ToolResult {
     case 'done': return { told: outcome.value }
     case 'content': return { told: contentOf(outcome.content) }
     case 'failed': throw new Error(`${outcome.error.code}: ${outcome.error.message}`, { cause: outcome.error })
-    case 'pending': throw new TypeError('a call that waits has no result')
+    case 'pending': throw new TypeError('a pending call has no result')
   }
 }
 

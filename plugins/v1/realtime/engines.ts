@@ -218,5 +218,5 @@ function parsed (bytes: Buffer): unknown {
 
 /** What an unforeseen failure is told as. */
 export function internalError (requestId: string): SvcError {
-  return svcError('system.internal', `internal error; the log has it under request id ${requestId}`)
+  return svcError('system.internal', `internal error; see the log, request id ${requestId}`)
 }

@@ -96,7 +96,7 @@ export class ChatTools {
       }
       default: {
         if (typeof type !== 'string' || !SERVER_TOOL.test(type)) throw untranslatable(at, `a tool of type ${typeName(type)}`)
-        this.#warnings.push(`${at}: '${type}' was left out, nothing here runs it`)
+        this.#warnings.push(`${at}: '${type}' was left out, the gateway cannot run it`)
       }
     }
   }

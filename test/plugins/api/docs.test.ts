@@ -105,9 +105,9 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'GET /mcp/admin': [405, -32000],
   'DELETE /mcp/admin': [400, -32000],
   'POST /api/blobs/sha256%3A29fdb92e57cf0827ded04ae6461b5931d01fa595843f55d36f5b275a52087dd2': [
-    501, 'this gateway takes no files of models: `svc model pull` brings them, and /api/create names them'
+    501, 'this gateway does not accept model files: download them with `svc model pull`, then use /api/create'
   ],
-  'POST /api/push': [501, 'this gateway pushes no models: it has no registry of its own'],
+  'POST /api/push': [501, 'this gateway cannot push models: it has no registry'],
   // the engine here answers every request with words
   'POST /api/embed': [502, 'the engine answered with something that is no list of embeddings'],
   'POST /api/embeddings': [502, 'the engine answered with something that is no list of embeddings'],

@@ -68,7 +68,7 @@ const slot = { name: 'agent', enable_thinking: null } as never
 
 t.test('a program is warned only of what its user misses: codex of its web search, and others of nothing', async t => {
   for (const server of [slot, null]) {
-    t.strictSame(responsesAsChat(codex, server, NOT_KEPT).warnings, ['tools.3: \'web_search\' was left out, nothing here runs it'])
+    t.strictSame(responsesAsChat(codex, server, NOT_KEPT).warnings, ['tools.3: \'web_search\' was left out, the gateway cannot run it'])
     t.strictSame(messagesAsChat(claudeCode, server).warnings, [])
     t.strictSame(geminiRequest(geminiCli, 'gemini-2.5-pro', server, true).warnings, [])
   }

@@ -212,7 +212,7 @@ t.test('copies are aliases, and what is deleted is an alias or a model that no s
   await gateway.post('/api/copy', { source: 'gpt-4.1', destination: 'gpt-4o:mini' })
   t.strictSame(aliases(), { 'gpt-4.1': 'agent', 'mine': 'agent', 'gpt-4o:mini': 'agent' }, 'one hop')
   for (const [body, status, error] of [
-    [{ source: 'nobody', destination: 'x' }, 404, /model 'nobody' not found/], [{ source: 'agent', destination: 'embed' }, 409, /'embed' is the name of a slot/],
+    [{ source: 'nobody', destination: 'x' }, 404, /model 'nobody' not found/], [{ source: 'agent', destination: 'embed' }, 409, /'embed' is already the name of a slot/],
     [{ source: 'agent' }, 400, /'destination' is required/], [{ destination: 'x' }, 400, /'source' is required/], [{ source: 'agent', destination: 'a b' }, 400, /aliases/]
   ] as const) {
     const refused = await gateway.post('/api/copy', body)
@@ -254,10 +254,10 @@ t.test('what is created is an alias where its model serves, else a slot', async 
   t.match(config.snapshot.slots.get('long'), { model: { default: 'fake-model', context_size: 2048 } })
   for (const [body, status, error] of [
     [{ model: 'x' }, 400, /'from' is required/], [{ model: 'x', from: 'nobody' }, 404, /'nobody' not found/],
-    [{ model: 'x', from: 'agent', system: 'You are Mario.' }, 400, /'system' has no place here/], [{ model: 'x', from: 'agent', template: 't' }, 400, /'template'/],
+    [{ model: 'x', from: 'agent', system: 'You are Mario.' }, 400, /'system' is not supported/], [{ model: 'x', from: 'agent', template: 't' }, 400, /'template'/],
     [{ model: 'x', from: 'agent', files: { 'a.gguf': 'sha256:aa' } }, 400, /'files'/], [{ model: 'x', from: 'agent', quantize: 'q4' }, 400, /'quantize'/],
     [{ model: 'x', modelfile: 'FROM agent\nSYSTEM hi' }, 400, /'SYSTEM'/], [{ model: 'x', from: 'agent', parameters: { temperature: 1 } }, 400, /'parameters\.temperature'/],
-    [{ model: 'a:b', from: 'agent', parameters: { num_ctx: 2048 } }, 400, /name of a slot/], [{ model: 'embed', from: 'agent' }, 409, /'embed' is the name of a slot/],
+    [{ model: 'a:b', from: 'agent', parameters: { num_ctx: 2048 } }, 400, /name of a slot/], [{ model: 'embed', from: 'agent' }, 409, /'embed' is already the name of a slot/],
     [{ model: 'x', from: 'agent', parameters: { num_ctx: -1 } }, 400, /num_ctx/]
   ] as const) {
     const refused = await gateway.post('/api/create', body)

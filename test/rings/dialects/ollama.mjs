@@ -140,7 +140,7 @@ await check('create', async () => {
   assert.equal((await client.create({ model: 'mario', from: 'agent' })).status, 'success')
   const { last } = await joined(await client.create({ model: 'luigi', from: 'agent', stream: true }), () => '')
   assert.equal(last.status, 'success')
-  assert.match((await failureOf(client.create({ model: 'x', from: 'agent', system: 'You are Mario.' }))).message, /'system' has no place here/)
+  assert.match((await failureOf(client.create({ model: 'x', from: 'agent', system: 'You are Mario.' }))).message, /'system' is not supported/)
   for (const model of ['mario', 'luigi']) await client.delete({ model })
 })
 await check('pull of what nothing knows', async () => {

@@ -141,7 +141,7 @@ t.test('Gemini\'s words over an engine and an upstream that speak chat completio
       ['nobody:generateContent', { contents }, 404, { status: 'NOT_FOUND', code: 404, message: /nobody/ }],
       ['nobody:countTokens', { contents }, 404, { status: 'NOT_FOUND' }],
       ['agent:predictLongRunning', {}, 501, { status: 'UNIMPLEMENTED', message: /predictLongRunning/ }],
-      ['agent', {}, 404, { message: /name a model and a method/ }]
+      ['agent', {}, 404, { message: /give a model and a method/ }]
     ] as const) {
       const refused = await post(target, body)
       t.equal(refused.status, status, `${target} ${JSON.stringify(body)}`)

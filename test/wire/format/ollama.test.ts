@@ -182,8 +182,8 @@ t.test('Ollama\'s words over an engine and an upstream that speak chat completio
       ['/api/chat', { ...question, model: 'nobody:7b' }, 404, /nobody:7b/],
       ['/api/chat', { ...question, messages: [{ role: 'wizard', content: '' }] }, 400, /'messages\.0\.role'/],
       ['/api/show', { model: 'nobody' }, 404, /nobody/],
-      ['/api/push', { model: 'agent' }, 501, /pushes no models/],
-      ['/api/blobs/sha256:aa', {}, 501, /takes no files/]
+      ['/api/push', { model: 'agent' }, 501, /cannot push models/],
+      ['/api/blobs/sha256:aa', {}, 501, /does not accept model files/]
     ] as const) {
       const refused = await post(path, body)
       t.equal(refused.status, status, path)

@@ -112,7 +112,7 @@ class Connection {
     if (isSvcError(error)) return error
     const { log, requestId } = this.#deps
     log.error({ request_id: requestId, err: error }, 'a request of a connection failed')
-    return svcError('system.internal', `internal error; the log has it under request id ${requestId}`)
+    return svcError('system.internal', `internal error; see the log, request id ${requestId}`)
   }
 }
 
