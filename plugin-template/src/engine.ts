@@ -101,12 +101,12 @@ async function readBody (request: IncomingMessage): Promise<unknown> {
 async function espeak (args: readonly string[], input = '', signal = new AbortController().signal) {
   const child = spawn('espeak-ng', args, { stdio: ['pipe', 'pipe', 'inherit'], signal })
   const ended = once(child, 'close').then(([code]) => {
-    if (code !== 0) throw new Refusal(500, 'espeak-ng failed; the log of the engine has its words')
+    if (code !== 0) throw new Refusal(500, 'espeak-ng failed; see the log of the engine')
   })
   ended.catch(() => {}) // a later waiter handles it
   child.stdin.on('error', () => {}) // it ended without reading: its exit code says why
   await once(child, 'spawn').catch((error: Error) => {
-    throw new Refusal(503, `espeak-ng cannot be run (${error.message}); install it, on Debian with: apt-get install espeak-ng`)
+    throw new Refusal(503, `espeak-ng cannot run (${error.message}); install it, on Debian with: apt-get install espeak-ng`)
   })
   child.stdin.end(input)
   return { stdout: child.stdout, ended }

@@ -141,7 +141,7 @@ async function fails (t: Test, here: Cluster): Promise<void> {
   const held = chat(gateway.url, { model: 'no-room', max_tokens: 5 })
   await eventually('the scheduler says why', async () => /waiting for capacity: .*nvidia\.com\/gpu/.test((await slotOf(gateway, 'no-room')).metadata.message))
   t.match(await load('no-image'), { details: { reason: 'kubernetes.image_pull' }, message: /127\.0\.0\.1:5999/ })
-  t.match(await load('no-claim'), { details: { reason: 'kubernetes.claim_missing' }, message: /"absent" not found.*; make the claim, or set model_claim/ })
+  t.match(await load('no-claim'), { details: { reason: 'kubernetes.claim_missing' }, message: /"absent" not found.*; create the claim, or set model_claim/ })
   t.match(await load('no-program'), { details: { reason: 'kubernetes.not_runnable' } })
   t.match(await load('no-folder'), { details: { reason: 'kubernetes.volume' }, message: /check model_storage/ })
   t.match(await load('no-flag'), { message: /code 1.*invalid argument: --no-such-flag/s }, 'with its exit code and its last lines')

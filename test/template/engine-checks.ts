@@ -51,7 +51,7 @@ export async function engineChecks (t: Test, shop: Workshop): Promise<void> {
     const { program } = await muteEngine(t, shop)
     const start = (args: readonly string[], path: string): Promise<unknown> =>
       startNode(t, [engineOf(shop), '--port', '0', ...args], { ...shop.env, PATH: path }).then(() => 'it runs', String)
-    t.match(await start([], '/nowhere'), /ended with 1: espeak-ng cannot be run.*apt-get install espeak-ng/)
+    t.match(await start([], '/nowhere'), /ended with 1: espeak-ng cannot run.*apt-get install espeak-ng/)
     t.match(await start(['--language', 'tlh'], join(program, '..')), /ended with 1: espeak-ng has no voice tlh/)
     t.match(await start(['--langage', 'de'], join(program, '..')), /ended with 1[^]*--langage/)
   })

@@ -2,8 +2,8 @@ import { core, definePlugin, svcError, type ToolPassage } from 'svc-gateway/plug
 import { AdminPrompts } from './prompts.js'
 import { AdminResources } from './resources.js'
 
-const instructions = `This server manages a local inference gateway. Models run in slots. Begin with slot_list to see what serves and what fails, and with slot_status to learn why. ` +
-  `Tools that change much answer {"status": "pending_approval", "approval_id": ...}: nothing has happened then, and an operator decides; tell the user, and go on once it was approved. ` +
+const instructions = `This server manages a local inference gateway. Models run in slots. Start with slot_list to see what serves and what fails, and with slot_status to learn why. ` +
+  `Tools with large effects answer {"status": "pending_approval", "approval_id": ...}: nothing has happened yet, and an operator decides; tell the user, and continue once it is approved. ` +
   `A list that says "n more" can be narrowed as it says.`
 
 /** `/mcp/admin`: the words, resources and prompts of the gateway's own tool server. Its tools are routes of other plugins. */
@@ -25,7 +25,7 @@ export default definePlugin({
         case 'prompts/list': return prompts.list()
         case 'prompts/get': return await prompts.get(String(params.name), (params.arguments ?? {}) as Record<string, unknown>, caller)
         case 'completion/complete': return completed(params, names())
-        default: throw svcError('mcp.unknown_resource', `there is no ${method} here`)
+        default: throw svcError('mcp.unknown_resource', `the server has no ${method}`)
       }
     }
     let told = names().join(' ')

@@ -50,6 +50,6 @@ export class AdminResources {
     const outcome = await this.#tools.call('admin', tool, slot === null ? {} : { name: slot }, caller)
     if (outcome.kind === 'failed') throw outcome.error
     if (outcome.kind === 'done') return outcome.value
-    throw svcError('mcp.tool_not_allowed', `${uri} is read by ${tool}, which needs an approval: call that`)
+    throw svcError('mcp.tool_not_allowed', `${uri} is available through ${tool}, which needs an approval: call that tool`)
   }
 }

@@ -2,9 +2,9 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { ALL, JointView } from './joint-view.js'
 import { reachingTools } from './reaching-tools.js'
 
-const instructions = 'These are the tools of several servers; the name of each begins with its server. Where tool_search is listed, not every tool is: ' +
+const instructions = 'These are the tools of several servers; the name of each starts with its server. If tool_search is listed, some tools are not: ' +
   'search for what you need, and call it with tool_call. ' +
-  'Tools that answer {"status": "pending_approval", "approval_id": ...} have done nothing: an operator decides; tell the user, and go on once it was approved.'
+  'Tools that answer {"status": "pending_approval", "approval_id": ...} have not run yet: an operator decides; tell the user, and continue once it is approved.'
 
 /** `/mcp/all`: the tools of every tool server at one address. */
 export default definePlugin({

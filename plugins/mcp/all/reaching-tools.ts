@@ -36,7 +36,7 @@ export function reachingTools (view: () => JointView): readonly ToolDefinition[]
       input: callInput,
       // calls of tools that exist never come here: they are calls of those tools
       handler: async ({ input: { name } }) => {
-        throw svcError('validation.invalid', `there is no tool '${name}'; names are found with ${SEARCH}`, { param: 'name' })
+        throw svcError('validation.invalid', `there is no tool '${name}'; find names with ${SEARCH}`, { param: 'name' })
       }
     })
   ]
@@ -55,6 +55,6 @@ function found (tools: readonly ToolEntry[], limit: number): object {
   return {
     tools: rows,
     ...(more > 0 ? { more: `${more} more, narrow it with other words or raise 'limit'` } : {}),
-    ...(rows.length === 0 ? { note: 'no tool has these words; try others, or an empty query' } : {})
+    ...(rows.length === 0 ? { note: 'no tool matches these words; try others, or an empty query' } : {})
   }
 }

@@ -122,6 +122,6 @@ export function whoOf ({ agent, private: isPrivate }: Pick<ToolCall<unknown>, 'a
 function listOf (given: string | string[] | undefined): string[] | undefined {
   if (typeof given !== 'string') return given
   const read = tagList.safeParse(given.split(',').map(tag => tag.trim()).filter(tag => tag !== ''))
-  if (!read.success) throw svcError('validation.invalid', `these are no tags: ${z.prettifyError(read.error)}`, { param: 'tags' })
+  if (!read.success) throw svcError('validation.invalid', `invalid tags: ${z.prettifyError(read.error)}`, { param: 'tags' })
   return read.data
 }

@@ -52,7 +52,7 @@ export class ApprovalPage {
     const id = requestState.slice(PREFIX.length, PREFIX.length + 32)
     const [given, own] = [requestState, this.#mint(ask, tool, id)].map(text => Buffer.from(text)) as [Buffer, Buffer]
     if (given.length !== own.length || !timingSafeEqual(given, own)) {
-      throw new RpcError(INVALID_PARAMS, 'the requestState is none of this tool and this agent')
+      throw new RpcError(INVALID_PARAMS, 'the requestState does not belong to this tool and this agent')
     }
     const { approve } = inputResponses
     const pending = { kind: 'pending', approvalId: id, state: 'pending' } as const

@@ -27,7 +27,7 @@ export async function answerBatch (
   let next = 0
   const one = async (message: unknown): Promise<string | null> => {
     if (isResponse(message)) return null
-    if (!isMessage(message)) return errorText(null, INVALID_REQUEST, 'no message of JSON-RPC 2.0')
+    if (!isMessage(message)) return errorText(null, INVALID_REQUEST, 'not a JSON-RPC 2.0 message')
     const { id, method } = message
     if (id === undefined) {
       note(message)
@@ -50,5 +50,5 @@ export async function answerBatch (
 }
 
 function noRoom (id: string | number): string {
-  return errorText(id, INVALID_REQUEST, 'the answers of this batch are too long together; ask for this one by itself')
+  return errorText(id, INVALID_REQUEST, 'the answers of this batch are too long together; request this one separately')
 }

@@ -46,7 +46,7 @@ export class LegacyLeg {
     }
     if (Array.isArray(body)) return await this.#batch(call, server, session, body)
     if (isResponse(body)) return accepted(call)
-    if (!isMessage(body)) return refuse(call, 400, INVALID_REQUEST, 'the body is no message of JSON-RPC 2.0')
+    if (!isMessage(body)) return refuse(call, 400, INVALID_REQUEST, 'the body is not a JSON-RPC 2.0 message')
     if (body.id === undefined) {
       this.#note(session, body)
       return accepted(call)
@@ -67,7 +67,7 @@ export class LegacyLeg {
       tell: method => queue.push({ jsonrpc: '2.0', method }),
       end: () => queue.end()
     }
-    if (!sessions.hasRoom(session)) return refuse(call, 503, TRANSPORT, 'too many clients listen; try again later')
+    if (!sessions.hasRoom(session)) return refuse(call, 503, TRANSPORT, 'too many clients are listening; try again later')
     // a place is taken only by a stream that is read: not by HEAD, nor for a client that has left already
     return sse(async function* (signal) {
       if (!sessions.open(session, stream)) return
@@ -81,7 +81,7 @@ export class LegacyLeg {
 
   delete (call: Call): unknown {
     const session = sessionOf(call)
-    if (session === null) return refuse(call, 400, TRANSPORT, 'a session ends with its Mcp-Session-Id')
+    if (session === null) return refuse(call, 400, TRANSPORT, 'ending a session needs its Mcp-Session-Id')
     if (this.#deps.sessions.isEnded(session)) return noSession(call)
     this.#deps.sessions.end(session)
     return { ended: true }
@@ -193,7 +193,7 @@ function takesEvents ({ request: { headers } }: Call): boolean {
 }
 
 function noSession (call: Call): unknown {
-  return refuse(call, 404, NO_SESSION, 'the session was ended; begin with initialize')
+  return refuse(call, 404, NO_SESSION, 'the session has ended; start with initialize')
 }
 
 /** What clients that try for a stream take for "there is none". */

@@ -78,7 +78,7 @@ export class Methods {
     if (request === undefined || !this.passes(ask.server, method)) throw new RpcError(METHOD_NOT_FOUND, `the server has no ${method}`)
     this.#tools.requireListed(ask.server.id, ask.identity)
     const answer = await request(method, params, this.#caller(ask))
-    if (!isObject(answer)) throw svcError('mcp.tool_unfit', `the server ${ask.server.id} answers ${method} with what is no object`)
+    if (!isObject(answer)) throw svcError('mcp.tool_unfit', `the server ${ask.server.id} answers ${method} with something that is not an object`)
     return answer
   }
 

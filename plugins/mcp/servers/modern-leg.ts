@@ -127,7 +127,7 @@ export class ModernLeg {
   #serverFor (sdk: Sdk, id: string, call: Call): Server {
     const { methods, version, serverOf } = this.#deps
     const info = serverOf(id)
-    if (info === null) throw new Error(`the tool server ${id} has gone`)
+    if (info === null) throw new Error(`the tool server ${id} is gone`)
     const hint = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const
     // the low-level one: it lists ready schemas and hands on what tools answer
     const server = new sdk.Server(serverInfo(info, version), {

@@ -73,8 +73,8 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
     defineRoute({
       ...place,
       method: 'POST',
-      summary: 'A message of the Model Context Protocol to a tool server',
-      description: 'Revisions 2024-10-07 to 2026-07-28. Answers JSON, or a stream of events for calls that take long.',
+      summary: 'Send a Model Context Protocol message to a tool server',
+      description: 'Revisions 2024-10-07 to 2026-07-28. Answers JSON, or a stream of events for long calls.',
       bodyKind: 'buffer',
       bodyLimit: BODY_LIMIT,
       consumes: 'application/json',

@@ -27,7 +27,7 @@ export function imagesOf (curated: readonly CuratedModel[]): readonly CuratedIma
       folder: model.comfyui_subdir,
       workflow,
       edits,
-      problem: workflow === null ? 'no workflow drives it yet: its text encoders and its autoencoder come in files of their own' : null
+      problem: workflow === null ? 'no workflow supports it yet: its text encoders and autoencoder are separate files' : null
     }
   })
 }

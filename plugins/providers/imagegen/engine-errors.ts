@@ -69,6 +69,6 @@ function missingCheckpoint (file: unknown): SvcError {
 
 function errorWords (error: z.output<typeof refusalSchema>['error']): string {
   if (typeof error === 'string') return error
-  if (error === null || error === undefined) return 'it did not say why'
+  if (error === null || error === undefined) return 'no reason given'
   return error.details === '' ? error.message : `${error.message}: ${error.details}`
 }

@@ -82,7 +82,7 @@ async function newestOfEngine (client: EngineClient, signal: AbortSignal): Promi
   try {
     return { bytes: await engine.image(file, signal), contentType: pictureType(file.filename)! }
   } catch (error) {
-    throw comfyuiError('comfyui.image_fetch_failed', `the engine does not hand out its newest image ${file.filename}: ${messageOf(error)}`,
+    throw comfyuiError('comfyui.image_fetch_failed', `the engine does not return its newest image ${file.filename}: ${messageOf(error)}`,
       { details: { filename: file.filename }, cause: error })
   }
 }

@@ -105,7 +105,7 @@ export default definePlugin({
     // a container engine mounts what is there; it would make folders of its own that belong to root
     const makeFolders = async (): Promise<void> => {
       await Promise.all([...baseFolders, 'models/checkpoints', 'workflows'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
-        .catch((error: unknown) => ctx.log.warn({ folder: dataRoot }, `the data folder of the image engine cannot be made: ${messageOf(error)}`))
+        .catch((error: unknown) => ctx.log.warn({ folder: dataRoot }, `the data folder of the image engine cannot be created: ${messageOf(error)}`))
     }
     let unfollow = (): void => {}
     ctx.onStart(async () => {

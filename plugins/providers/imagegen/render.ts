@@ -74,7 +74,7 @@ export async function render (deps: RenderDeps, request: AdaptRequest): Promise<
 function workflowFor ({ image, mask }: RenderRequest, { workflow, edits, id }: CuratedImage): Workflow {
   if (image === undefined || image === null) return shippedWorkflow(workflow!)
   if (edits === null) {
-    throw imageError('image.workflow_not_found', `image model '${id}' cannot change pictures: no workflow drives that`, { param: 'model', details: { model: id } })
+    throw imageError('image.workflow_not_found', `image model '${id}' cannot edit images: no workflow supports that`, { param: 'model', details: { model: id } })
   }
   return shippedWorkflow(mask === undefined || mask === null ? edits.image : edits.inpaint)
 }

@@ -1,1 +1,1 @@
-export const words = { name: 'imagegen', isNamed: 'It comes with `--type image` by itself.' }
+export const words = { name: 'imagegen', isNamed: '`--type image` selects it automatically.' }

@@ -75,5 +75,5 @@ function isShipped (name: string): boolean {
 }
 
 function notFound (name: string): Error {
-  return comfyuiError('comfyui.workflow_not_found', 'there is no workflow of this name; GET /api/comfyui/workflows lists what there is', { details: { workflow: name } })
+  return comfyuiError('comfyui.workflow_not_found', 'no such workflow; GET /api/comfyui/workflows lists all workflows', { details: { workflow: name } })
 }

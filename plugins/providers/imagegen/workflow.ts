@@ -82,7 +82,7 @@ export function parseWorkflow (name: string, json: unknown): Workflow {
   const { _meta: meta, ...graph } = parsed.data
   for (const [param, paths] of Object.entries(meta.params)) {
     for (const path of [paths].flat()) {
-      if (path !== undefined && target(graph as Graph, path) === null) throw invalid(name, `${param} points at ${path}, where nothing is`)
+      if (path !== undefined && target(graph as Graph, path) === null) throw invalid(name, `${param} points at ${path}, which does not exist`)
     }
   }
   return { name, meta, graph: graph as Graph }

@@ -80,7 +80,7 @@ function engine<S extends z.ZodType> (schema: S, text: string): z.output<S> {
   try {
     return schema.parse(JSON.parse(text))
   } catch (error) {
-    throw svcError('dispatch.upstream_failed', 'the engine answered a question about tokens in an unknown shape', { cause: error })
+    throw svcError('dispatch.upstream_failed', 'the engine gave an unexpected answer to a token request', { cause: error })
   }
 }
 

@@ -14,7 +14,7 @@ const vectorsSchema = z.looseObject({ data: z.array(z.looseObject({ embedding: z
 export async function adaptEmbeddings ({ body, client, signal }: AdaptRequest): Promise<AdaptedAnswer> {
   const asked = requestOf(body)
   if (asked.dimensions !== undefined) {
-    throw svcError('validation.invalid', 'this model has vectors of one length; leave `dimensions` out', { param: 'dimensions' })
+    throw svcError('validation.invalid', 'this model has a fixed vector length; omit `dimensions`', { param: 'dimensions' })
   }
   const response = await client.request({ method: 'POST', path: PATH, headers: { 'content-type': 'application/json' }, body, signal })
   const json = await response.json().catch(() => null)

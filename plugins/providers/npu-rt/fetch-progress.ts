@@ -51,7 +51,7 @@ function toldBy (known: FetchProgress, said: string): FetchProgress {
   const attempt = ATTEMPT.exec(said)
   if (attempt !== null) return { ...known, message: `trying again: ${attempt[1]} of ${attempt[2]} tries failed` }
   if (said === 'Checking Hash...') return { ...known, message: 'checking' }
-  if (said === 'Hash not matched!') return { ...withCurrent(known, () => 0), failure: 'a file is not what its repository says it is: its hash differs' }
+  if (said === 'Hash not matched!') return { ...withCurrent(known, () => 0), failure: 'a file does not match its repository: its hash differs' }
   return said.startsWith('Resuming download: ') ? { ...known, message: '' } : known
 }
 

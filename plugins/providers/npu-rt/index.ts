@@ -55,7 +55,7 @@ export const provider = defineProvider({
     if (anchor !== null) return null
     if (npu?.chat === false && npu.asr !== true && npu.embed !== true) return 'every switch of [npu] is off: set chat, asr or embed'
     const child = children.find(({ model: own }) => model.default !== null && models.canonical(model.default) === own)
-    return child === undefined ? null : `'${child.model}' does not chat; the engine serves it beside a chat model, which [npu] switches`
+    return child === undefined ? null : `'${child.model}' is not a chat model; the engine serves it beside a chat model, as set in [npu]`
   },
   // the makers publish packages and archives and no image; others build this one from their sources
   images: { 'npu-rt': { tag: 'ghcr.io/fonix232/fastflowlm:v0.9.39' } },

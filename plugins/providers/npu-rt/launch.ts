@@ -63,7 +63,7 @@ function inContainer (command: readonly string[], store: string): ProviderContai
 
 function asProcess (args: readonly string[], store: string): ProcessCandidate[] {
   if (basename(store) !== MODELS) {
-    throw svcError('slot.config_error', `FastFlowLM keeps its models in a folder named '${MODELS}', and [models] flm_store is ${store}: let it end in /${MODELS}`,
+    throw svcError('slot.config_error', `FastFlowLM keeps its models in a folder named '${MODELS}', but [models] flm_store is ${store}: it must end in /${MODELS}`,
       { param: 'models.flm_store', details: { path: store } })
   }
   const env = environment(dirname(store))
@@ -76,5 +76,5 @@ function environment (root: string): Record<string, string> {
 
 function storeOf ({ engineModels, slot }: LaunchSpecInput): string {
   if (engineModels !== undefined) return engineModels.store
-  throw svcError('slot.config_error', `slot '${slot.name}' has no store of models`, { details: { slot: slot.name } })
+  throw svcError('slot.config_error', `slot '${slot.name}' has no model store`, { details: { slot: slot.name } })
 }

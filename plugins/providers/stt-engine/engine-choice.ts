@@ -36,7 +36,7 @@ export function choiceProblem (slot: Pick<NamedSlotConfig, 'name' | 'options' | 
     return `'${model.id}' is neither a GGML file (ggml-*.bin) nor a model of the hub (owner/name), which is what speech to text can load`
   }
   return device === 'gpu-vulkan'
-    ? `slot '${slot.name}' runs speaches, which knows no Vulkan: give it a GGML model such as Whisper-Base, or another device`
+    ? `slot '${slot.name}' runs speaches, which does not support Vulkan: give it a GGML model such as Whisper-Base, or another device`
     : null
 }
 

@@ -93,7 +93,7 @@ function speachesEnv ({ bindHost, port, device, slot, model, stateDir, form }: L
 function modelFile ({ model, slot }: LaunchInput): Model {
   if (model !== null) return model
   throw svcError('slot.config_error',
-    `slot '${slot.name}' runs whisper.cpp and has no model: pick a ggml file with \`svc slot edit ${slot.name} --model <id or path>\``,
+    `slot '${slot.name}' runs whisper.cpp but has no model: pick a ggml file with \`svc slot edit ${slot.name} --model <id or path>\``,
     { param: 'model.default', details: { slot: slot.name } })
 }
 

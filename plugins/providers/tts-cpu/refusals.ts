@@ -5,9 +5,9 @@ import { svcError, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugi
  * without a name (500). Throws `validation.invalid`. Pure.
  */
 export function refuseEmpty (body: JsonBody, slot: NamedSlotConfig | null): null {
-  if (body.string('input')?.trim() === '') throw empty('input', 'must contain a word to speak')
+  if (body.string('input')?.trim() === '') throw empty('input', 'must contain at least one word')
   const hasDefault = slot !== null && slot.default_voice !== null
-  if (body.string('voice')?.trim() === '' && !hasDefault) throw empty('voice', 'must name a voice; leave it out for the default one')
+  if (body.string('voice')?.trim() === '' && !hasDefault) throw empty('voice', 'must be a voice; omit it for the default one')
   return null
 }
 

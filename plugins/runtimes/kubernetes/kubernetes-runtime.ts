@@ -32,7 +32,7 @@ export interface KubernetesRuntimeDeps {
 const MERGE = 'application/merge-patch+json'
 /** Of one that is removed: it was asked to stop before, or nothing depends on how it ends. */
 const REMOVE_GRACE_S = 1
-const CLEANUP = 'the pod of a start that was given up'
+const CLEANUP = 'the pod of a cancelled start'
 
 /** Engines as bare pods of one namespace, one for each launch. */
 export class KubernetesRuntime implements ContainerRuntime {
@@ -160,7 +160,7 @@ export class KubernetesRuntime implements ContainerRuntime {
       look: async () => await api.find<Pod>({ path }),
       graceMs: 0,
       lost: async () => {
-        log.warn({ engine: id }, 'the node of a pod does not answer any more: the pod is removed without it')
+        log.warn({ engine: id }, 'the node of a pod no longer answers: the pod is force-deleted')
         await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: '0' } })
         return false
       }

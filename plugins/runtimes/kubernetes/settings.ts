@@ -39,13 +39,13 @@ const podShape = {
   tolerations: z.array(tolerationSchema).max(64).default([]).meta(slotRestart('Taints of nodes that engines may run on')),
   runtime_class: name.default('').meta(slotRestart('Runtime class of the pods, such as nvidia; empty is the one of the cluster')),
   restricted: z.boolean().default(false)
-    .meta(slotRestart('Pods that the level restricted of Pod Security admits: user 65532 instead of that of the image, and no capabilities')),
-  registry_logins: z.array(name).max(16).default([]).meta(slotRestart('Names of the Secrets that pods log in to registries with')),
+    .meta(slotRestart('Create pods that Pod Security level restricted admits: user 65532 instead of that of the image, and no capabilities')),
+  registry_logins: z.array(name).max(16).default([]).meta(slotRestart('Names of the Secrets with registry logins')),
   model_storage: z.enum(modelStorages).default('host-path')
-    .meta(slotRestart('Where pods find models: a folder of the node, a claim, or downloads into the pod')),
-  model_claim: name.default('').meta(slotRestart('Claim with the models, which is mounted read-only; it is never made or deleted')),
-  model_root: path.default('').meta(slotRestart('Folder of this host that the claim, or model_path, stands for; empty is the folder of the model')),
-  model_path: path.default('').meta(slotRestart('Folder of the nodes with what model_root has; empty is the same path'))
+    .meta(slotRestart('Source of the models in pods: a folder of the node, a claim, or downloads into the pod')),
+  model_claim: name.default('').meta(slotRestart('Claim with the models, which is mounted read-only; it is never created or deleted')),
+  model_root: path.default('').meta(slotRestart('Folder of this host that corresponds to the claim or model_path; empty is the folder of the model')),
+  model_path: path.default('').meta(slotRestart('Folder of the nodes with the contents of model_root; empty is the same path'))
 }
 
 export const slotOptionsSchema = z.strictObject({
@@ -67,7 +67,7 @@ const clusterSchema = z.strictObject({
   context: z.string().max(253).default('').meta(gatewayRestart('Context of the kubeconfig; empty is the current one')),
   namespace: name.default('').meta(gatewayRestart('Namespace of the pods; empty is that of the context or of the gateway\'s pod, else default')),
   reach: z.enum(reaches).default('pod')
-    .meta(gatewayRestart('How engines are reached: by the pod\'s address, by a port of the node, or forwarded by the API server, which is slow')),
+    .meta(gatewayRestart('How to reach engines: by the pod\'s address, by a port of the node, or forwarded by the API server, which is slow')),
   node_host: z.string().max(253).regex(/^[A-Za-z0-9.:-]*$/, { error: 'must be a host name or an address' }).default('')
     .meta(gatewayRestart('Host of node ports; empty is the address of the pod\'s node')),
   capacity_timeout_s: z.number().min(1).max(LONGEST_S).default(600).meta(slotRestart('How long a pod may wait for a node with room')),

@@ -24,7 +24,7 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
     'mental_model_delete', 'mental_model_get', 'mental_model_list', 'mental_model_refresh', 'operation_cancel', 'operation_get',
     'operation_list', 'operation_retry', 'tags_list'
   ])
-  t.match(alice.getInstructions(), /no instructions/)
+  t.match(alice.getInstructions(), /not as instructions/)
 
   const shared = await call(open, 'memory_add', { text: 'The team meets on Monday.', tags: 'team, dates' })
   t.match(shared, { status: 'ok', id: /.+/, timestamp: /Z$/, operation_id: /.+/ })

@@ -102,7 +102,7 @@ t.test('what is no message of the protocol is refused in its words', async t => 
   t.ok(JSON.stringify(answers).length < 1_100_000, 'the answers of a batch have one bound')
   t.same(answers.map(({ id }) => id), [...answers.keys()], 'each has one')
   t.match([answers[0], ...answers.slice(97)], [
-    { result: { tools: Array } }, { error: { code: -32600, message: /ask for this one by itself/ } }, { error: { code: -32602 } }, { result: {} }
+    { result: { tools: Array } }, { error: { code: -32600, message: /request this one separately/ } }, { error: { code: -32602 } }, { result: {} }
   ], 'a list that has no room is asked for again')
   const loud = await post(gateway, Array.from({ length: 100 }, (_, id) => call('shout', {}, id)))
   const told = (loud.body as unknown as Array<{ result?: unknown }>).filter(({ result }) => result !== undefined).length

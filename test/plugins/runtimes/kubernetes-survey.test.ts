@@ -27,7 +27,7 @@ t.test('a cluster that has all that its slots ask for has no problem', async t =
 
 t.test('an old version is a doubt', async t => {
   const { doubts } = await surveyed(t, ({ answers }) => answers.set('/version', { gitVersion: 'v1.27.3+k3s1', minor: '27+' }), {}, [])
-  t.match(doubts, [/Kubernetes v1\.27\.3\+k3s1 is older than 1\.30, with which nothing was tried/])
+  t.match(doubts, [/Kubernetes v1\.27\.3\+k3s1 is older than 1\.30, the oldest tested version/])
 })
 
 t.test('claims that are not there are named with what names them, those of slots too', async t => {
@@ -42,7 +42,7 @@ t.test('claims that are not there are named with what names them, those of slots
   const unbound = await surveyed(t, ({ answers }) => answers.set('/api/v1/namespaces/engines/persistentvolumeclaims/late', { status: { phase: 'Pending' } }), { model_storage: 'claim', model_claim: 'late' }, [])
   t.match(unbound, { problems: [], doubts: [/^claim 'late' in namespace 'engines' is bound to no volume yet \(Pending; model_claim\): `kubectl describe pvc late`/] })
   const unnamed = await surveyed(t, () => {}, {}, [slot('chat', 'cpu', { model_storage: 'claim' })])
-  t.strictSame(unnamed.problems, ['model_storage is claim and model_claim of slot \'chat\' names none'])
+  t.strictSame(unnamed.problems, ['model_storage is claim but model_claim of slot \'chat\' is not set'])
 })
 
 t.test('what no node has is a doubt, by the device of a slot or by the resources that it names', async t => {
@@ -52,8 +52,8 @@ t.test('what no node has is a doubt, by the device of a slot or by the resources
     slot('whole', 'gpu-cuda')
   ])
   t.strictSame(doubts.filter(doubt => doubt.startsWith('no node')), [
-    'no node has amd.com/gpu, which slot \'chat\' asks for; install its device plugin',
-    'no node has nvidia.com/mig-1g.10gb, which slot \'part\' asks for; install its device plugin'
+    'no node has amd.com/gpu, which slot \'chat\' requests; install its device plugin',
+    'no node has nvidia.com/mig-1g.10gb, which slot \'part\' requests; install its device plugin'
   ])
   const blind = await surveyed(t, cluster => {
     cluster.judge = ({ path }) => path === '/api/v1/nodes' ? { status: 403, message: 'nodes is forbidden: User "u" cannot list resource "nodes"' } : undefined

@@ -120,7 +120,7 @@ t.test('a pod that nothing ends is deleted without its node, once that has said 
   t.strictSame(deletions, ['1', '0'])
   t.equal(cluster.pods.size, 0)
   t.match(driven.exits, [{ id, exitCode: null }])
-  t.match(driven.log.lines.at(-1), /^warn the node of a pod does not answer any more/)
+  t.match(driven.log.lines.at(-1), /^warn the node of a pod no longer answers/)
 })
 
 t.test('names of pods are names whatever slots are called, and no two are the same', async t => {
@@ -184,7 +184,7 @@ t.test('rights that are taken away are said, and are no trouble once they are ba
   cluster.judge = ({ method }) => ({ status: 403, message: `pods is forbidden: User "u" cannot ${method === 'POST' ? 'create' : 'list'} resource "pods"` })
   cluster.cut()
   await t.rejects(driven.runtime.create(specOf('other'), quiet), { code: 'kubernetes.forbidden', heals: true, message: /cannot create resource "pods"; `svc cluster manifest`/ })
-  await eventually('the log says it', () => driven.log.lines.some(line => line.startsWith('warn the cluster does not tell what changes: pods is forbidden')))
+  await eventually('the log says it', () => driven.log.lines.some(line => line.startsWith('warn the cluster cannot be watched: pods is forbidden')))
   cluster.judge = () => undefined
   cluster.ended(cluster.pods.get(id)!, 3)
   await eventually('what ended meanwhile is told', () => driven.exits.length === 1)
@@ -265,8 +265,8 @@ t.test('a credential command that fails, hangs or floods says so, and leaves not
   await t.rejects(run('echo waiting for a browser >&2; sleep 1000 & sleep 1000', 300), { message: /took longer than 0\.3 s/ })
   await t.rejects(run('yes'), { message: /printed more than/ })
   const told = await run('echo secret-token').then(() => '', (error: Error) => error.message)
-  t.match(told, /printed no ExecCredential$/)
-  await t.rejects(runExec({ ...script(t, ''), command: '/no/such/program' }, process.env, quiet), { message: /there is no such program: get it/ })
+  t.match(told, /did not print an ExecCredential$/)
+  await t.rejects(runExec({ ...script(t, ''), command: '/no/such/program' }, process.env, quiet), { message: /no such program: get it/ })
   const leaves = new AbortController()
   const left = runExec(script(t, 'sleep 1000'), process.env, leaves.signal)
   leaves.abort(new Error('the gateway stops'))
@@ -282,11 +282,11 @@ t.test('a kubeconfig that is a bomb, or wants what there is not, is refused with
     'current-context': 'c', 'clusters': [{ name: 'c', cluster: { server: 'https://c', ...cluster } }], 'users': [{ name: 'u', user }], 'contexts': [{ name: 'c', context: { cluster: 'c', user: 'u' } }]
   })
   const laughs = Array.from({ length: 12 }, (_, i) => `a${i}: &a${i} [${i === 0 ? 'x' : Array(10).fill(`*a${i - 1}`).join(',')}]`).join('\n')
-  await t.rejects(read(laughs), { code: 'kubernetes.config', message: /is no YAML: .*alias/i })
+  await t.rejects(read(laughs), { code: 'kubernetes.config', message: /is not YAML: .*alias/i })
   await t.rejects(read('['.repeat(200_000)), { code: 'kubernetes.config' })
   await t.rejects(read('x'.repeat(5_000_000)), { code: 'kubernetes.config', message: /too long/ })
   const exec = { command: 'get-token', apiVersion: 'client.authentication.k8s.io/v1' }
-  await t.rejects(read(config({ exec: { ...exec, interactiveMode: 'Always' } })), { message: /wants a terminal/ })
+  await t.rejects(read(config({ exec: { ...exec, interactiveMode: 'Always' } })), { message: /needs a terminal/ })
   await t.rejects(read(config({ exec: { ...exec, apiVersion: 'v1alpha1' } })), { message: /apiVersion: must be client\.authentication/ })
   t.match(await read(config({ exec: { ...exec, provideClusterInfo: true } })), { credentials: { exec: { command: 'get-token', cluster: { server: 'https://c' } } } })
   const access = await read(config({ token: 'x' }, { 'insecure-skip-tls-verify': true })) as Parameters<typeof accessDoubts>[0]

@@ -96,9 +96,9 @@ t.test('how far a start is can be read from the pod', async t => {
     [{ phase: 'Failed', containerStatuses: [{ name: 'engine', state: { terminated: { exitCode: 3, reason: 'Error' } } }] }, { kind: 'runs' }],
     [waiting('ErrImagePull', 'dial tcp: connection refused'), { error: { code: 'kubernetes.image_pull' } }],
     [waiting('ErrImagePull', 'manifest unknown'), { error: { code: 'kubernetes.image_absent' } }],
-    [waiting('CreateContainerConfigError', 'secret "absent" not found'), { error: { code: 'kubernetes.object_missing', message: /"absent" not found; make it/ } }],
+    [waiting('CreateContainerConfigError', 'secret "absent" not found'), { error: { code: 'kubernetes.object_missing', message: /"absent" not found; create it/ } }],
     [waiting('CreateContainerConfigError', 'failed to create subPath directory for volumeMount "models-0" of container "engine"'),
-      { error: { code: 'kubernetes.volume', message: /; see that model_claim has the folder/ } }],
+      { error: { code: 'kubernetes.volume', message: /; check that model_claim has the folder/ } }],
     [waiting('ContainerCreating'), { kind: 'waits', forCapacity: false }],
     [waiting('CreateContainerError', 'exec: "no-such": not found'), { error: { code: 'kubernetes.not_runnable' } }],
     [waiting('InvalidImageName', 'not a name'), { error: { code: 'kubernetes.image_absent' } }],
@@ -191,7 +191,7 @@ t.test('whatever an API server refuses is told with what to do next', async t =>
 
 t.test('a pod that got no node in time is told what to change: what it asks for, the nodes that it names, or its claim', async t => {
   const cases: ReadonlyArray<readonly [said: string, code: string, next: RegExp]> = [
-    ['', 'no_capacity', /others ask for the same.*; unload a slot/],
+    ['', 'no_capacity', /other pods are ahead.*; unload a slot/],
     ['waiting for capacity: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).', 'no_capacity', /; unload a slot/],
     ['waiting for capacity: 0/2 nodes are available: 2 node(s) didn\'t match Pod\'s node affinity/selector.', 'no_capacity', /; no node is one that the slot may use: check node_selector/],
     ['waiting for capacity: 0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.', 'claim_pending', /; `kubectl describe pvc`/],

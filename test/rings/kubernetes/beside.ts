@@ -38,7 +38,7 @@ export async function sideBySide (t: Test, here: Cluster): Promise<void> {
   await writeHome(home, { 'etc/svc/slots/drawer.toml': slotFile().replace('device = "cpu"', 'device = "gpu-cuda"').replace(/resources = .*\n/, '') })
   const again = (await run(['doctor', '--home', home], { columns: 80 })).stdout.replace(/\s+/g, ' ')
   t.match(again, /Kubernetes v1\.\d+\.\d+ at https:.*namespace 'svc-ring'/)
-  if (here.folder !== null) t.match(again, /no node has nvidia\.com\/gpu, which slot 'drawer' asks for; install its device plugin/)
+  if (here.folder !== null) t.match(again, /no node has nvidia\.com\/gpu, which slot 'drawer' requests; install its device plugin/)
   for (const name of ['here', 'agent']) t.match(await api(gateway, 'POST', `/api/slots/${name}/unload`, { force: true }), { status: 200 })
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)

@@ -42,7 +42,7 @@ export async function disagree (t: Test, here: Cluster): Promise<void> {
     const gateway = await start(env)
     const { message, details: { reason } } = await loadError(gateway, 'agent')
     t.equal(reason, 'runtime.unavailable', 'the cluster cannot be opened')
-    t.match(message, /CERT_NOT_YET_VALID.*; set the clock of this machine right/)
+    t.match(message, /CERT_NOT_YET_VALID.*; correct the clock of this machine/)
     t.strictSame(await podsOf(here), [])
     await writeFile(clock, '+0')
     await eventually('the next requests bring it up, without a load by hand', async () => (await chat(gateway.url, { max_tokens: 5 })).status === 200)

@@ -19,7 +19,7 @@ process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
 
 const { args, ignored } = readArgs()
-if (ignored.length > 0) log.warn(`ignored, the embedded engine has no such thing: ${ignored.join(' ')}`)
+if (ignored.length > 0) log.warn(`ignored, the embedded engine does not support: ${ignored.join(' ')}`)
 
 const server = createHttpServer(createRouter(() => engine), stopping.signal, log)
 try {

@@ -45,12 +45,12 @@ export async function loadModel (args: EngineArgs, { path, gpu }: HostLibrary, l
     logger: (_level, message) => log.warn(`llama.cpp: ${message.trim()}`)
   }).catch((error: unknown) => {
     if (gpu === null) throw error
-    throw new Error(`the ${gpu} build of the engine finds no GPU that it can use here`, { cause: error })
+    throw new Error(`the ${gpu} build of the engine finds no usable GPU`, { cause: error })
   })
   const info = await module.readGgufFileInfo(args.model, { sourceType: 'filesystem', readTensorInfo: false, logWarnings: false })
   // a file that is cut off behind its first bytes has none, whatever the library's types say
   const { general } = info.metadata as { readonly general?: { readonly architecture: string } }
-  if (general === undefined) throw new Error('the file is not a GGUF model, or its header is cut off')
+  if (general === undefined) throw new Error('the file is not a GGUF model, or its header is truncated')
   const { architecture } = general
   const model = await llama.loadModel({
     modelPath: args.model,

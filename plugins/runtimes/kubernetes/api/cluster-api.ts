@@ -214,13 +214,13 @@ export function refusal (status: number, { message = '', reason = '' }: ApiStatu
     if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' leaves no room: ${said}; unload a slot that uses it (\`svc slot unload\`), ask for less in \`resources\`, or raise it`, options)
     if (ABSENT.test(said)) return kubernetesError('kubernetes.object_missing', `the cluster refused the pod: ${said}; make what it names, or change runtime_class in [runtime.kubernetes] or in the runtime_options of the slot if that names it`, options)
     if (/violates PodSecurity/.test(said)) return kubernetesError('kubernetes.refused', `${said}; set restricted = true in [runtime.kubernetes] or in the runtime_options of the slot, or label the namespace for another level`, options)
-    if (!isRule(said)) return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints what grants it`, options)
+    if (!isRule(said)) return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints the manifest that grants it`, options)
   }
   if (status === 404 && /^namespaces /.test(said)) {
-    return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' does not exist; \`svc cluster manifest\` prints what makes it`, options)
+    return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' does not exist; \`svc cluster manifest\` prints the manifest for it`, options)
   }
-  if (/failed calling webhook/.test(said)) return kubernetesError('kubernetes.unavailable', `an admission webhook of the cluster does not answer: ${said}; it is asked again: see that what serves it runs`, options)
-  if (status === 429 || status >= 500) return kubernetesError('kubernetes.unavailable', `the API server is in trouble: ${said}; it is asked again: check its state with \`kubectl get --raw /readyz\``, options)
+  if (/failed calling webhook/.test(said)) return kubernetesError('kubernetes.unavailable', `an admission webhook of the cluster does not answer: ${said}; it is retried; check that the service behind it is running`, options)
+  if (status === 429 || status >= 500) return kubernetesError('kubernetes.unavailable', `the API server has a problem: ${said}; it is retried; check its state with \`kubectl get --raw /readyz\``, options)
   if (isRule(said)) return kubernetesError('kubernetes.refused', `the cluster refused ${method} ${path}: ${said}; change what it names in \`resources\` or runtime_options of the slot, or the rule of the cluster`, options)
   return kubernetesError('kubernetes.refused', `the API server refused ${method} ${path}: ${said}; change what it names in [runtime.kubernetes], or in \`resources\` or runtime_options of the slot`, options)
 }
@@ -268,6 +268,6 @@ export function isOutOfTime (code: string): boolean {
 /** Pure. */
 export function nextStep (code: string): string {
   return isOutOfTime(code)
-    ? 'set the clock of this machine right, or renew the certificate if it is over'
+    ? 'correct the clock of this machine, or renew the certificate if it has expired'
     : 'check certificate-authority and tls-server-name in the kubeconfig'
 }

@@ -102,6 +102,6 @@ export class CredentialSource {
 
 /** @param source of the token, for people */
 function bearer (token: string, source: string): Shown {
-  if (!TOKEN.test(token)) throw kubernetesError('kubernetes.credentials', `${source} is no token: ${token === '' ? 'it is empty' : 'it has characters that no token has'}`)
+  if (!TOKEN.test(token)) throw kubernetesError('kubernetes.credentials', `${source} is not a token: ${token === '' ? 'it is empty' : 'it has invalid characters'}`)
   return { authorization: `Bearer ${token}`, certificate: null }
 }

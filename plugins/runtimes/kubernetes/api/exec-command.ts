@@ -37,12 +37,12 @@ export async function runExec (
     return outputSchema.parse(JSON.parse(output)).status
   } catch {
     // what it printed may hold a secret
-    throw execFailed(exec, 'it printed no ExecCredential')
+    throw execFailed(exec, 'it did not print an ExecCredential')
   }
 }
 
 export function execFailed ({ command }: ExecCommand, why: string): Error {
-  return kubernetesError('kubernetes.credentials', `the credential command '${command}' of the kubeconfig gave nothing: ${why}`)
+  return kubernetesError('kubernetes.credentials', `the credential command '${command}' of the kubeconfig failed: ${why}`)
 }
 
 async function printed (exec: ExecCommand, env: NodeJS.ProcessEnv, signal: AbortSignal, limitMs: number): Promise<string> {
@@ -83,7 +83,7 @@ async function printed (exec: ExecCommand, env: NodeJS.ProcessEnv, signal: Abort
     child.stderr.on('data', (chunk: Buffer) => { said = Buffer.concat([said, chunk]).subarray(-LONGEST_SAID) })
     child.once('error', (error: NodeJS.ErrnoException) => {
       const hint = installHint === '' ? '' : `: ${installHint.slice(0, LONGEST_SAID)}`
-      give(execFailed(exec, error.code === 'ENOENT' ? `there is no such program${hint}` : messageOf(error)))
+      give(execFailed(exec, error.code === 'ENOENT' ? `no such program${hint}` : messageOf(error)))
     })
     child.once('close', code => {
       if (code !== 0) return give(execFailed(exec, `it ended with ${code ?? 'a signal'}${spoke()}`))

@@ -86,13 +86,13 @@ export async function clusterAccess (settings: ClusterWay, env: NodeJS.ProcessEn
 
 /** What makes the way to a cluster one that others may listen at. Pure. */
 export function accessDoubts ({ server, verifies }: Pick<ClusterAccess, 'server' | 'verifies'>): readonly string[] {
-  if (!server.startsWith('https:')) return [`${server} is not encrypted: the credentials can be read on the way`]
-  return verifies ? [] : [`the certificate of ${server} is not checked (insecure-skip-tls-verify in the kubeconfig): the credentials can be read on the way`]
+  if (!server.startsWith('https:')) return [`${server} is not encrypted: the credentials can be intercepted`]
+  return verifies ? [] : [`the certificate of ${server} is not checked (insecure-skip-tls-verify in the kubeconfig): the credentials can be intercepted`]
 }
 
 async function serviceAccount ({ namespace }: ClusterWay, env: NodeJS.ProcessEnv, root: string): Promise<ClusterAccess> {
   const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '443' } = env
-  if (host === '') throw kubernetesError('kubernetes.config', 'connect is in-cluster and this is no pod: there is no KUBERNETES_SERVICE_HOST; set connect = "kubeconfig"')
+  if (host === '') throw kubernetesError('kubernetes.config', 'connect is in-cluster but this is not a pod: there is no KUBERNETES_SERVICE_HOST; set connect = "kubeconfig"')
   const folder = join(root, SERVICE_ACCOUNT)
   return {
     server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -154,7 +154,7 @@ async function credentialsOf (
   user: z.output<typeof userSchema>, file: string, name: string, cluster: z.output<typeof clusterSchema>
 ): Promise<Credentials> {
   if (user['auth-provider'] != null) {
-    throw kubernetesError('kubernetes.config', `user '${name}' of ${file} has an auth-provider, which Kubernetes gave up; use its exec command`)
+    throw kubernetesError('kubernetes.config', `user '${name}' of ${file} has an auth-provider, which Kubernetes no longer supports; use its exec command`)
   }
   const cert = await pem(user['client-certificate-data'], user['client-certificate'], file)
   const key = await pem(user['client-key-data'], user['client-key'], file)
@@ -163,7 +163,7 @@ async function credentialsOf (
   if (user.token !== '') return { kind: 'token', token: user.token }
   if (user.exec != null) {
     const { command, args, env, apiVersion, installHint, interactiveMode, provideClusterInfo } = user.exec
-    if (interactiveMode === 'Always') throw kubernetesError('kubernetes.config', `the credential command of user '${name}' of ${file} wants a terminal (interactiveMode), which a gateway has not`)
+    if (interactiveMode === 'Always') throw kubernetesError('kubernetes.config', `the credential command of user '${name}' of ${file} needs a terminal (interactiveMode), which a gateway does not have`)
     const exec: ExecCommand = {
       // a command with a slash is beside the file, as kubectl has it
       command: command.includes('/') ? beside(file, command) : command,
@@ -192,12 +192,12 @@ async function readConfig (path: string): Promise<z.output<typeof fileSchema> | 
   try {
     value = parse(source, { maxAliasCount: 100 })
   } catch (error) {
-    throw kubernetesError('kubernetes.config', `${path} is no YAML: ${messageOf(error).split('\n')[0]}`)
+    throw kubernetesError('kubernetes.config', `${path} is not YAML: ${messageOf(error).split('\n')[0]}`)
   }
   const checked = fileSchema.safeParse(value ?? {})
   if (checked.success) return checked.data
   const [issue] = checked.error.issues
-  throw kubernetesError('kubernetes.config', `${path} is no kubeconfig: ${issue!.path.join('.')}: ${issue!.message}`)
+  throw kubernetesError('kubernetes.config', `${path} is not a kubeconfig: ${issue!.path.join('.')}: ${issue!.message}`)
 }
 
 async function pem (data: string, path: string, file: string): Promise<string | null> {

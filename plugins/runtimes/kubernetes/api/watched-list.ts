@@ -53,7 +53,7 @@ export async function watchList<T extends Watched> (options: WatchedListOptions<
     } catch (error) {
       if (signal.aborted) return
       if (isSvcError(error) && error.details.status === GONE) at.version = null
-      if (failures === 1) log.warn({ err: error, path }, `the cluster does not tell what changes: ${messageOf(error)}; it is asked again and again`)
+      if (failures === 1) log.warn({ err: error, path }, `the cluster cannot be watched: ${messageOf(error)}; retrying`)
       else log.debug({ err: error, path }, 'a watch of the cluster broke')
     }
     if (toldAny || clock.monotonic() - since >= SOUND_MS) failures = 0

@@ -79,7 +79,7 @@ export class FormerPods {
   async #end (place: PodPlace, signal: AbortSignal): Promise<void> {
     const { clock, env, instance, log, api: current } = this.#deps
     const access = await clusterAccess(place, env)
-    if (access.server !== place.server) throw new Error(`context '${place.context}' leads to ${access.server} now`)
+    if (access.server !== place.server) throw new Error(`context '${place.context}' now points to ${access.server}`)
     const api = new ClusterApi(access, clock, env)
     const find = async (): Promise<readonly Pod[]> => {
       const { items } = await listAll<Pod>(api, api.path('pods'), podsOf(instance), signal)

@@ -52,5 +52,5 @@ export function isSamePlace (a: Pick<PodPlace, 'server' | 'namespace'>, b: Pick<
 export function placeLine ({ kubeconfig, context, server, namespace, instance }: PodPlace): string {
   const options = [...kubeconfig === '' ? [] : ['--kubeconfig', kubeconfig], ...context === '' ? [] : ['--context', context]]
   const command = shellText(['kubectl', ...options, '-n', namespace, 'delete', 'pods', '-l', `${INSTANCE_LABEL}=${instance}`])
-  return `pods of this home may be left in namespace '${namespace}' of ${server}; each start of the gateway looks again, and \`${command}\` removes them`
+  return `pods of this home may be left in namespace '${namespace}' of ${server}; each start of the gateway checks again, and \`${command}\` removes them`
 }

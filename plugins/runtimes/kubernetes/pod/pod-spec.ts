@@ -84,7 +84,7 @@ export function containerOf ({ form, labels }: EngineSpec): ContainerForm {
     throw kubernetesError('kubernetes.unsupported', `slot '${slot}' cannot run in the cluster: ${what}`, { details: { slot } })
   }
   if (form.kind !== 'container') return refuse('it is a program of this machine; give it an image')
-  if (form.piped === true) return refuse('its program is spoken to over standard streams')
+  if (form.piped === true) return refuse('its program communicates over standard streams')
   if (form.portInside !== undefined) return refuse('its image has a port of its own')
   if (form.devices.length > 0 || form.cdiDevices.length > 0) return refuse(`it needs device nodes (${[...form.devices, ...form.cdiDevices].join(', ')}); ask for \`resources\` of a device plugin instead`)
   if (Object.keys(form.ulimits).length > 0) return refuse('it needs ulimits, which pods do not have')

@@ -90,7 +90,7 @@ export function notPlaced (capacityMs: number, said: string): Error {
   if (/unbound immediate PersistentVolumeClaims|, and a volume for claim /.test(said)) {
     return kubernetesError('kubernetes.claim_pending', `a claim of the pod was bound to no volume ${limit}: ${said}; \`kubectl describe pvc\` says what it waits for`)
   }
-  const why = said === '' ? 'others ask for the same and came before' : said
+  const why = said === '' ? 'other pods are ahead in the queue' : said
   const isShort = said === '' || /Insufficient|Too many pods/.test(said) || !/didn't match Pod's node affinity|untolerated taint/.test(said)
   return kubernetesError('kubernetes.no_capacity', `no node had room ${limit}: ${why}; ${isShort ? SHORT : NO_SUCH_NODE}`)
 }

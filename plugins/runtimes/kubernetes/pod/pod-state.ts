@@ -89,7 +89,7 @@ export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): S
   const sandbox = judgeSandbox(events.filter(({ reason }) => reason === 'FailedCreatePodSandBox'))
   if (sandbox !== null) return sandbox
   const last = events.at(-1)
-  const line = last?.reason === 'Pulling' ? firstLine(last.message ?? 'pulling the image') : 'the pod has a node and is being made'
+  const line = last?.reason === 'Pulling' ? firstLine(last.message ?? 'pulling the image') : 'the pod is scheduled and being created'
   return { kind: 'waits', forCapacity: false, line }
 }
 
@@ -116,14 +116,14 @@ function judgeWaiting (
       const login = events.findLast(({ reason }) => reason === 'FailedToRetrieveImagePullSecret')
       if (login !== undefined) return fails('kubernetes.object_missing', `${said}: ${firstLine(login.message ?? '')}; make the Secret in the namespace of the pods, or take it out of registry_logins`)
       if (/not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no basic auth/i.test(message)) {
-        return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and registry_logins for a registry that wants a login`)
+        return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and registry_logins for a registry that requires a login`)
       }
       // the back-off alone names no cause; the try before it did
       return reason === 'ImagePullBackOff' && !/failed|error/i.test(message) ? null : fails('kubernetes.image_pull', `${said}; check that the nodes reach the registry of the image`)
     }
     case 'CreateContainerConfigError':
-      if (/subPath/i.test(message)) return fails('kubernetes.volume', `${said}; see that model_claim has the folder of the model below model_root`)
-      return fails('kubernetes.object_missing', `${said}; make it in the namespace of the pods: they name none by themselves, so something in the cluster adds it`)
+      if (/subPath/i.test(message)) return fails('kubernetes.volume', `${said}; check that model_claim has the folder of the model below model_root`)
+      return fails('kubernetes.object_missing', `${said}; create it in the namespace of the pods: svc does not reference one, so something in the cluster adds it`)
     case 'CreateContainerError':
     case 'RunContainerError':
       return fails('kubernetes.not_runnable', `${said}; check container_image of the slot, its command and its devices`)
@@ -146,7 +146,7 @@ function judgeSandbox (failures: readonly ClusterEvent[]): StartVerdict | null {
 function judgeUnscheduled ({ reason, message = '' }: PodCondition, { spec: { volumes = [] } }: Pod): StartVerdict {
   const said = firstLine(message)
   if (/persistentvolumeclaim "[^"]*" not found/.test(said)) {
-    return fails('kubernetes.claim_missing', `${said}; make the claim, or set model_claim to one that exists`)
+    return fails('kubernetes.claim_missing', `${said}; create the claim, or set model_claim to an existing one`)
   }
   if (reason !== 'Unschedulable') {
     // it says nothing while a volume is made for a claim that waits for its first pod

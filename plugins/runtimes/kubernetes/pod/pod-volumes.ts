@@ -47,19 +47,19 @@ function modelVolume (
     const folder = path === '' ? source : posix.join(path, way)
     return { volume: { hostPath: { path: folder, type: 'Directory' } }, subPath: '' }
   }
-  if (claim === '') throw kubernetesError('kubernetes.unsupported', 'model_storage is claim and no claim is named; set model_claim in [runtime.kubernetes] or in the runtime_options of the slot')
-  if (root === '' && count > 1) throw kubernetesError('kubernetes.unsupported', 'the files of the model are in several folders; set model_root in [runtime.kubernetes] to the folder that the claim stands for')
+  if (claim === '') throw kubernetesError('kubernetes.unsupported', 'model_storage is claim but no claim is set; set model_claim in [runtime.kubernetes] or in the runtime_options of the slot')
+  if (root === '' && count > 1) throw kubernetesError('kubernetes.unsupported', 'the files of the model are in several folders; set model_root in [runtime.kubernetes] to the folder that the claim contains')
   return { volume: { persistentVolumeClaim: { claimName: claim, readOnly: true } }, subPath: way }
 }
 
 function wayBelow (root: string, folder: string): string {
   const way = posix.relative(root, folder)
   if (way !== '..' && !way.startsWith('../')) return way
-  throw kubernetesError('kubernetes.unsupported', `the model is in ${folder}, which is not below model_root (${root}), and the cluster has nothing else`)
+  throw kubernetesError('kubernetes.unsupported', `the model is in ${folder}, which is not below model_root (${root}), and the cluster has only that`)
 }
 
 function fetches (models: readonly MountSpec[], { downloads, download_image: image }: PodSettings): readonly object[] {
-  if (downloads.length === 0 && models.length > 0) throw kubernetesError('kubernetes.unsupported', 'model_storage is download and the slot names no downloads; add them to its runtime_options')
+  if (downloads.length === 0 && models.length > 0) throw kubernetesError('kubernetes.unsupported', 'model_storage is download but the slot has no downloads; add them to its runtime_options')
   const volumeMounts = models.map((mount, i) => ({ name: `models-${i}`, mountPath: mount.target }))
   return downloads.map(({ url, path, sha256 }, i) => {
     if (!models.some(({ target }) => path.startsWith(`${target}/`) && !path.split('/').includes('..'))) {

@@ -42,7 +42,7 @@ export class ForwardReach implements Reach {
     try {
       await this.#opened(launch)
     } catch (error) {
-      this.#log.warn({ err: error, engine: launch.id }, 'a port that an engine of the cluster is forwarded from is taken')
+      this.#log.warn({ err: error, engine: launch.id }, 'a local port that forwards to an engine of the cluster is taken')
       return null
     }
     return { host: HOST, port: launch.port, ...(launch.ports === undefined ? {} : { ports: launch.ports }) }
@@ -101,7 +101,7 @@ async function listen (port: number, taken: (socket: Socket) => void): Promise<S
   const server = createServer(taken)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE'
-      ? svcError('slot.port_conflict', `port ${port} of this host is taken, and the engine is forwarded from there`, { details: { port } })
+      ? svcError('slot.port_conflict', `port ${port} of this host, which forwards to the engine, is taken`, { details: { port } })
       : error))
     server.listen(port, HOST, resolve)
   })

@@ -65,7 +65,7 @@ export async function surveyCluster ({ settings, slots, places, env, clock }: Su
     const version = await api.json<{ readonly gitVersion: string, readonly minor: string }>({ path: '/version' })
     const missing = await missingRights(api, settings)
     const problems = missing.length === 0 ? [] : [`the account may not ${missing.join(', ')} in namespace '${namespace}'`]
-    const doubts = Number.parseInt(version.minor, 10) < LEAST_MINOR ? [`Kubernetes ${version.gitVersion} is older than 1.${LEAST_MINOR}, with which nothing was tried`] : []
+    const doubts = Number.parseInt(version.minor, 10) < LEAST_MINOR ? [`Kubernetes ${version.gitVersion} is older than 1.${LEAST_MINOR}, the oldest tested version`] : []
     const unbound: string[] = []
     for (const [claim, use] of claimsOf(settings, slots)) {
       const found = await surveyClaim(api, claim, use)
@@ -121,7 +121,7 @@ function claimsOf (settings: ClusterSettings, slots: readonly SurveyedSlot[]): R
 async function surveyClaim (api: ClusterApi, name: string, use: string): Promise<Pick<ClusterSurvey, 'problems' | 'doubts'>> {
   const problem = (text: string): Pick<ClusterSurvey, 'problems' | 'doubts'> => ({ problems: [text], doubts: [] })
   const none = { problems: [], doubts: [] }
-  if (name === '') return problem(`model_storage is claim and ${use} names none`)
+  if (name === '') return problem(`model_storage is claim but ${use} is not set`)
   try {
     const claim = await api.find<Claim>({ path: api.path('persistentvolumeclaims', name) })
     if (claim === null) return problem(`there is no claim '${name}' in namespace '${api.namespace}' (${use})`)
@@ -162,5 +162,5 @@ function deviceDoubts (
     for (const name of resources === undefined ? [usual ?? []].flat() : named) if (!wanted.has(name)) wanted.set(name, slot.name)
   }
   return [...wanted].flatMap(([resource, slot]) => (devices[resource] ?? 0) > 0 ? []
-    : [`no node has ${resource}, which slot '${slot}' asks for; install its device plugin`])
+    : [`no node has ${resource}, which slot '${slot}' requests; install its device plugin`])
 }

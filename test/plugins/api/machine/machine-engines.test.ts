@@ -49,7 +49,7 @@ t.test('the model decides which engine hears: a GGML file whisper.cpp, a model o
 
   t.match(await choose({ model: 'Systran/faster-whisper-medium', device: null }), { status: 200, json: { selection: { device: 'cpu', status: 'ready' } } })
   t.match(launchOf(gateway, 'stt'), { image: 'ghcr.io/speaches-ai/speaches:latest-cpu', env: { PRELOAD_MODELS: '["Systran/faster-whisper-medium"]' } })
-  t.match(await choose({ model: 'Systran/faster-whisper-medium', device: 'gpu-vulkan' }), { status: 400, json: { error: { message: /speaches, which knows no Vulkan.*runs on cpu/ } } })
+  t.match(await choose({ model: 'Systran/faster-whisper-medium', device: 'gpu-vulkan' }), { status: 400, json: { error: { message: /speaches, which does not support Vulkan.*runs on cpu/ } } })
   t.match(await choose({ model: 'whisper-folder' }), { status: 400, json: { error: { message: /neither a GGML file .* nor a model of the hub/ } } })
 
   const swapped = await gateway.call('POST', '/api/slots/stt/swap', { model_id: 'Whisper-Base' })

@@ -34,7 +34,7 @@ t.test('what it does and why it fails', async t => {
     ['a broken connection', ['CURL error: Timeout was reached', '[FLM]  Download failed (attempt 1/3)', '[FLM]  Retrying...'], 'trying again: 1 of 3 tries failed', 'Timeout was reached'],
     ['that went well after all', ['CURL error: Timeout was reached', '[FLM]  Download completed: C:\\m\\model.q4nx'], '', null],
     ['for good', ['CURL error: Timeout was reached', 'Failed to download: https://h/x', '[ERROR]  Failed to download model files.', '[ERROR]  Failed to pull model: x:1b'], '', 'Timeout was reached'],
-    ['wrong bytes', ['[FLM]  Hash not matched!', '[ERROR]  Failed to download model files.'], '', 'a file is not what its repository says it is: its hash differs'],
+    ['wrong bytes', ['[FLM]  Hash not matched!', '[ERROR]  Failed to download model files.'], '', 'a file does not match its repository: its hash differs'],
     ['unknown', ['[ERROR]  Model not found: x:1b; Please check with `flm list` and try again.'], '', 'Model not found: x:1b; Please check with `flm list` and try again.'],
     ['nothing but that', ['[ERROR]  Failed to pull model: x:1b'], '', 'Failed to pull model: x:1b'],
     ['what it was told', ['Error parsing arguments: unrecognised option', '', 'noise', '[WARNING]  This model may not be compatible'], '', null]

@@ -20,12 +20,12 @@ async function chat ({ client }: NpuGateway): Promise<string | null> {
   return (await client.chat.completions.create({ model: 'npu', messages: [{ role: 'user', content: 'good day' }] })).choices[0]!.message.content
 }
 
-t.test('a model that does not chat is refused by every way in, and the engine goes on untouched', async t => {
+t.test('a model that is not a chat model is refused by every way in, and the engine goes on untouched', async t => {
   const gateway = await onHalo(t)
   t.equal(await chat(gateway), 'You said: good day')
   const { pid } = await gateway.engine()
   for (const model of ['whisper-v3:turbo', 'embed-gemma:300m']) {
-    const refused = { status: 400, json: { error: { code: 'slot.config_error', message: new RegExp(`'${model}' does not chat`) } } }
+    const refused = { status: 400, json: { error: { code: 'slot.config_error', message: new RegExp(`'${model}' is not a chat model`) } } }
     t.match(await gateway.call('POST', '/api/slots/npu/swap', { model_id: model }), refused, `swap to ${model}`)
     t.match(await gateway.call('POST', '/api/backends/npu/load', { model_id: model }), refused, `load of ${model}`)
     t.match(await gateway.call('POST', '/api/slots/npu/load', { model_id: model }), refused, `slot load of ${model}`)

@@ -67,7 +67,7 @@ t.test('a download that is not complete is not listed', async t => {
 t.test('what a slot may say', async t => {
   const problem = (config: SlotConfigInput): string | null => provider.slotProblem!(slotOf({ device: 'npu', ...config }), null, { device: 'npu', model: null })
   t.equal(problem({ model: { default: 'gemma3:4b' } }), null)
-  t.match(problem({ model: { default: 'whisper-v3:turbo' } }), /does not chat.*\[npu\]/)
+  t.match(problem({ model: { default: 'whisper-v3:turbo' } }), /is not a chat model.*\[npu\]/)
   t.match(problem({ model: { default: 'embed-gemma' } }), /embed-gemma:300m/)
   t.match(problem({ npu: { chat: false } }), /every switch of \[npu\] is off/)
   t.equal(problem({ type: 'embedding', served_by: 'npu' }), null)

@@ -125,14 +125,14 @@ t.test('without containers, and what cannot be', async t => {
   }) as never
   t.match(provider.processSpec!(input({ engine: 'whisper-cpp' })), [{ command: 'whisper-server', args: ['--port', '7000'] }])
   t.throws(() => provider.processSpec!(input({})), { code: 'slot.config_error', message: /\[plugins\.config\.stt-engine\] python/ })
-  t.throws(() => provider.containerSpec(input({}, { device: 'gpu-vulkan' })), { code: 'slot.config_error', message: /knows no Vulkan/ })
+  t.throws(() => provider.containerSpec(input({}, { device: 'gpu-vulkan' })), { code: 'slot.config_error', message: /does not support Vulkan/ })
   t.throws(() => provider.argvSegments!(input({ engine: 'whisper-cpp' })), { code: 'slot.config_error', message: /--model/ })
   const image = provider.image as (slot: unknown, device: string, model?: unknown) => string
   t.strictSame(['cpu', 'gpu-vulkan', 'gpu-cuda'].map(device => image({ options: { engine: 'whisper-cpp' } }, device, null)), ['whisper', 'whisper-vulkan', 'whisper-cuda'])
   t.equal(image({ options: {} }, 'gpu-cuda', null), 'speaches-cuda')
 
   const bare = await gatewayWith(t, `${SLOT}[options]\nengine = "whisper-cpp"\n`)
-  await t.rejects(bare.slots.load('stt'), { code: 'slot.load_failed', message: /runs whisper.cpp and has no model/ })
+  await t.rejects(bare.slots.load('stt'), { code: 'slot.load_failed', message: /runs whisper.cpp but has no model/ })
 })
 
 t.test('speaches without containers is a module of the Python that the operator names', async t => {

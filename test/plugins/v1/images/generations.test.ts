@@ -58,7 +58,7 @@ t.test('the openai client makes images', async t => {
     t.ok(unknown instanceof NotFoundError)
     t.match(unknown, { code: 'image.model_not_curated', param: 'model', message: /sdxl-turbo, sd-1.5-pruned-emaonly/ })
     const large = await failure(client.images.generate({ model: 'flux-schnell', prompt: 'x' }))
-    t.match(large, { status: 404, code: 'image.workflow_not_found', message: /no workflow drives it yet/ })
+    t.match(large, { status: 404, code: 'image.workflow_not_found', message: /no workflow supports it yet/ })
     t.match(await failure(client.images.generate({ model: 'img', prompt: 'x' })), { status: 404, code: 'image.model_not_curated' }, 'the slot has no model of its own')
     t.match(await failure(client.images.generate({ prompt: 'x' })), { status: 400, code: 'request.missing_model', param: 'model' })
     t.match(await failure(client.images.generate({ model: 'sdxl-turbo', prompt: '' })), { status: 422, code: 'image.prompt_required', param: 'prompt' })
