@@ -14,9 +14,12 @@ import 'undici'
 import { shippedThread } from './bundle/fresh.js'
 import { lighterCode } from './bundle/lighter-code.js'
 import { keepTemporaryFilesInMemory, testFolders } from './memory-folder.js'
+import { withoutShims } from './pyenv.js'
 
 // the rings install whole programs
 const memory = /\/rings\//.test(process.argv[1] ?? '') ? null : keepTemporaryFilesInMemory()
+
+if (process.env.PATH !== undefined) process.env.PATH = withoutShims(process.env.PATH, process.env)
 
 /*
  * V8 makes fast code of what has run for a while, in threads beside. A test file is over before most of that has paid: this
