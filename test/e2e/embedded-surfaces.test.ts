@@ -2,7 +2,8 @@ import t from 'tap'
 import { embeddedGateway } from './engine-gateways.js'
 import { refusesPictures, speaksEveryDialect } from './dialect-cells.js'
 import {
-  anthropic, callsForcedTool, callsTools, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks, usesTools
+  anthropic, callsForcedTool, callsOnce, callsTools, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks,
+  usesTools
 } from './text-surfaces.js'
 
 t.setTimeout(300_000)
@@ -12,6 +13,7 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   await t.test('a client chats, at once and as a stream that it may leave', t => chats(t, gateway.url))
   await t.test('an answer keeps to the schema that its request gives', t => keepsToShape(t, gateway.url))
   await t.test('a client that forces a tool gets its call', t => callsForcedTool(t, gateway.url))
+  await t.test('a client that wants one call at a time gets one', t => callsOnce(t, gateway.url, 'agent'))
   await t.test('a model that calls tools calls that of a client', t => callsTools(t, gateway.url))
   await t.test('a model that calls tools is led through a loop of them', t => usesTools(t, gateway.url))
   await t.test('every dialect gets words and calls, whole and streamed', t => speaksEveryDialect(t, gateway.url))

@@ -213,6 +213,36 @@ export async function callsForcedTool (t: Test, url: string, model = 'agent'): P
   t.strictSame([...new Set(message.content.flatMap(block => block.type === 'tool_use' ? [block.name] : []))], ['set_state'])
 }
 
+/** A client that wants one call at a time, of a model that makes as many as it may, or as it says. */
+export async function callsOnce (t: Test, url: string, model: string): Promise<void> {
+  const [chat, { responses }, { messages: claude }] = [openai(url).chat.completions, openai(url), anthropic(url)]
+  const [name, enough] = ['set_state', 150]
+  const order = {
+    model, messages, max_tokens: enough, parallel_tool_calls: false, tool_choice: 'required' as const,
+    tools: [{ type: 'function' as const, function: { name, parameters: shape } }]
+  }
+  const completions = [await chat.create(order), await chat.stream({ ...order, stream: true }).finalChatCompletion()]
+  for (const { choices: [choice] } of completions) {
+    t.match(choice, { finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name } }] } })
+    t.equal(choice!.message.tool_calls!.length, 1)
+  }
+  const asked = {
+    model, input: 'x', max_output_tokens: enough, parallel_tool_calls: false, tool_choice: 'required' as const,
+    tools: [{ type: 'function' as const, name, parameters: shape, strict: false }]
+  }
+  const answers = [await responses.create(asked), await responses.stream({ ...asked, stream: true }).finalResponse()]
+  for (const { output, status } of answers) {
+    t.strictSame([status, output.filter(({ type }) => type === 'function_call').length], ['completed', 1])
+  }
+  const said = {
+    model, messages, max_tokens: enough, tools: [{ name, input_schema: shape as { type: 'object' } }],
+    tool_choice: { type: 'any' as const, disable_parallel_tool_use: true }
+  }
+  for (const { content, stop_reason: reason } of [await claude.create(said), await claude.stream(said).finalMessage()]) {
+    t.strictSame([reason, content.filter(({ type }) => type === 'tool_use').length], ['tool_use', 1])
+  }
+}
+
 /** The tool loop: the model of the test never stops calling, so the eighth answer is the last and is words. */
 export async function usesTools (t: Test, url: string): Promise<void> {
   const client = openai(url)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { containerGateway } from './engine-gateways.js'
 import { speaksEveryDialect } from './dialect-cells.js'
-import { callsForcedTool, refusesBothModes } from './text-surfaces.js'
+import { callsForcedTool, callsOnce, refusesBothModes } from './text-surfaces.js'
 import { endpoints } from './v1-endpoints.js'
 
 t.setTimeout(600_000)
@@ -14,6 +14,7 @@ t.test('every endpoint of /v1 on engines in containers, in the clients that peop
   }
   await t.test('every dialect gets words and calls, whole and streamed', t => speaksEveryDialect(t, gateway.url))
   await t.test('a client that forces a tool gets its call', t => callsForcedTool(t, gateway.url, 'caller'))
+  await t.test('a client that wants one call at a time gets one', t => callsOnce(t, gateway.url, 'caller'))
   await t.test('both modes in one engine', t => refusesBothModes(t, gateway.url))
   t.equal(await gateway.kill('SIGTERM'), 0)
 })

@@ -11,6 +11,7 @@ import { forcedInChat, forcedInMessages } from './forced-tool.js'
 import { mistakenFailure } from './engine-refusals.js'
 import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
+import { ignoredInMessages, ignoredInResponses } from './ignored.js'
 import { containerSpec, engineChoices, isEmbeddedAlone, processCandidates } from './launch.js'
 import { libraryIn } from './ref.js'
 import { responseEvents } from './response-events.js'
@@ -59,8 +60,8 @@ export default definePlugin({
         'completions': surface('/v1/completions', true),
         'embeddings': { ...surface('/v1/embeddings', false), edit: withoutNullFormat },
         'rerank': surface('/v1/rerank', false),
-        'responses': { ...surface('/v1/responses', true), edit: responseRequest, events: responseEvents },
-        'messages': { ...surface('/v1/messages', true), edit: forcedInMessages, ignores: asksForShape },
+        'responses': { ...surface('/v1/responses', true), edit: responseRequest, events: responseEvents, ignores: ignoredInResponses },
+        'messages': { ...surface('/v1/messages', true), edit: forcedInMessages, ignores: ignoredInMessages },
         'infill': surface('/infill', true),
         'tokenize': { path: '/tokenize', streaming: false, body: 'json', light: true, adapt: tokenize },
         'detokenize': { path: '/detokenize', streaming: false, body: 'json', light: true, adapt: detokenize },
@@ -95,13 +96,6 @@ export default definePlugin({
 /** Null on the wire says "not given"; llama-server refuses it here. Pure. */
 function withoutNullFormat (body: JsonBody): BodyEdits | null {
   return body.has('encoding_format') ? null : { drop: ['encoding_format'] }
-}
-
-/** llama-server's own Messages API has no answers of a shape: it answers in prose. Pure. */
-function asksForShape (body: JsonBody): boolean {
-  if (!body.has('output_config')) return false
-  const config = body.value('output_config')
-  return typeof config === 'object' && config !== null && 'format' in config && config.format !== null
 }
 
 /** The device's own, but ROCm has profiles made for embedding and reranking. Pure. */

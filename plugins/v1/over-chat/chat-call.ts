@@ -4,6 +4,7 @@ import {
 } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
 import { ChatReader, type ChatListener } from './chat-reader.js'
+import { withOneCall } from './one-call.js'
 
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const SSE = 'text/event-stream'
@@ -45,7 +46,7 @@ export const WARNING_HEADER = 'x-svc-warning'
 export async function askChat (dispatch: DispatchService, call: ChatCall): Promise<AdaptedAnswer> {
   const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
   const asked = origin['x-svc-priority']
-  const answer = await dispatch.call({
+  const told = await dispatch.call({
     ...call.completion === undefined ? { surface: 'chat', path: '/chat/completions' } : { surface: call.completion, path: '/completions' },
     body: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     requestId,
@@ -54,8 +55,9 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
     ...asked === 'low' || asked === 'normal' ? { priority: asked } : {},
     ...otherwise === undefined ? {} : { otherwise }
   })
-  const { status } = answer
-  if (status < 200 || status > 299) return { status, headers: refusalHeaders(answer.headers), body: answer.body }
+  const { status } = told
+  if (status < 200 || status > 299) return { status, headers: refusalHeaders(told.headers), body: told.body }
+  const answer = 'parallel_tool_calls' in body && body.parallel_tool_calls === false ? withOneCall(told) : told
   const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader(call.warnings) }
   const reader = new ChatReader(writer)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true

@@ -1,6 +1,7 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { fillInMiddle } from '../infill/ref.js'
 import { chatOverMessages } from '../over-messages/ref.js'
+import { oneCallAlone } from './one-call.js'
 import { chatAnswerSchema, chatBodySchema, completionAnswerSchema, completionBodySchema } from './schemas.js'
 import { hasSuffix } from './suffix.js'
 import { thinkingEdits } from './thinking.js'
@@ -23,6 +24,11 @@ export default definePlugin({
     const { clock, dispatch } = ctx.services
     const otherwise = chatOverMessages(dispatch, clock)
     const infill = fillInMiddle(dispatch, clock, 'text')
+    let stop = (): void => {}
+    ctx.onStart(() => {
+      stop = dispatch.intercept('chat', 'tools', oneCallAlone(dispatch))
+    })
+    ctx.onStop(() => stop())
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/chat/completions',

@@ -1,0 +1,43 @@
+import type { DispatchService, Interceptor } from 'svc-gateway/plugin'
+import { refusalHeaders, withOneCall } from '../over-chat/ref.js'
+
+interface Asked {
+  readonly model: string
+  readonly stream: boolean
+}
+
+/**
+ * Takes over chat requests with tools and `parallel_tool_calls: false` for a slot: engines pass over it where the template of
+ * the model knows several calls. Upstreams judge it themselves.
+ */
+export function oneCallAlone (dispatch: DispatchService): Interceptor {
+  return ({ body, request, requestId }, options) => {
+    const asked = options.dialect === undefined ? oneCallIn(body) : null
+    if (asked === null || dispatch.target(asked.model, 'chat', { body, surface: 'chat' })?.slot == null) return null
+    const { headers: origin } = request
+    const wanted = origin['x-svc-priority']
+    return {
+      stream: asked.stream,
+      answer: async signal => {
+        const priority = wanted === 'low' || wanted === 'normal' ? { priority: wanted } as const : {}
+        const answer = await dispatch.call({ ...options, body, requestId, origin, signal, ...priority })
+        const { status, headers } = answer
+        return { status, headers: refusalHeaders(headers), body: status === 200 ? withOneCall(answer).body : answer.body }
+      }
+    }
+  }
+}
+
+/** Null for a request that wants none, or that others take over. Bodies without the word are not parsed. Pure. */
+function oneCallIn (body: Buffer): Asked | null {
+  if (!body.includes('"parallel_tool_calls"')) return null
+  try {
+    const asked = JSON.parse(body.toString('utf8')) as Readonly<Record<string, unknown>>
+    const { model, stream, parallel_tool_calls: parallel, omni, memory } = asked
+    if (parallel !== false || [omni, memory].some(flag => flag != null && flag !== false) || typeof model !== 'string') return null
+    return { model, stream: stream === true }
+  } catch {
+    // what is wrong with it is said by the dispatcher
+    return null
+  }
+}
