@@ -123,6 +123,26 @@ t.test('a pod that nothing ends is deleted without its node, once that has said 
   t.match(driven.log.lines.at(-1), /^warn the node of a pod no longer answers/)
 })
 
+t.test('a login that is missing is told, though its node says so a moment after the image could not be pulled', async t => {
+  const cluster = await clusterOf(t)
+  const clock = new FakeClock()
+  const { runtime } = await drive(t, cluster, { registry_logins: ['absent'] }, HOME, clock)
+  cluster.run = pod => {
+    pod.status = { phase: 'Pending', containerStatuses: [{ name: 'engine', state: { waiting: { reason: 'ErrImagePull', message: '401 unauthorized' } } }] }
+    cluster.changed(pod)
+  }
+  const id = await runtime.create(specOf('chat'), quiet)
+  const start = runtime.start(id, quiet)
+  start.catch(() => {})
+  const events = '/api/v1/namespaces/engines/events'
+  await eventually('the pod was looked at', () => cluster.requests.some(({ method, path }) => method === 'PATCH' && path.endsWith(id)) && clock.pending > 0)
+  t.notOk(cluster.requests.some(({ path }) => path === events), 'nothing is judged before')
+  cluster.answers.set(events, { metadata: {}, items: [{ metadata: { name: 'e' }, reason: 'FailedToRetrieveImagePullSecret', message: 'no secret (absent)' }] })
+  const passing = setInterval(() => void clock.advance(1_000), 20)
+  t.teardown(() => clearInterval(passing))
+  await t.rejects(start, { code: 'kubernetes.object_missing', heals: true, message: /401 unauthorized: no secret \(absent\); make the Secret/ })
+})
+
 t.test('names of pods are names whatever slots are called, and no two are the same', async t => {
   const slots = ['a', 'A_b', '-', '_', 'x'.repeat(64), `${'y'.repeat(39)}-z`, 'ünïcode', 'a.b']
   const ids = [...slots, ...slots].map(newPodId)

@@ -101,7 +101,8 @@ async function judged ({ look, events, clock }: StartWait, placed: boolean, sign
     const pod = await look()
     if (pod === null) throw svcError('runtime.not_found', 'the pod was deleted while it started; load the slot again', { heals: true })
     const first = startVerdict(pod)
-    const isLoginAsked = first.kind === 'fails' && (pod.spec.imagePullSecrets ?? []).length > 0
+    const hasLogin = (pod.spec.imagePullSecrets ?? []).length > 0
+    const isLoginAsked = hasLogin && first.kind === 'fails' && isSvcError(first.error) && first.error.code.startsWith('kubernetes.image_')
     if (isLoginAsked) await pause(clock, EVENT_LATE_MS, signal)
     const verdict = isLoginAsked || (first.kind === 'waits' && !first.forCapacity) ? startVerdict(pod, await events()) : first
     if (verdict.kind === 'fails') throw verdict.error
