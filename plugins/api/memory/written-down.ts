@@ -3,8 +3,8 @@ import { readReply, type EngineAnswer } from '../../services/memory/ref.js'
 import type { Destruction } from './destruction.js'
 
 /**
- * Asks the engine for what destroys something, and writes down how that ended: its refusal is an answer here, and the row says so.
- * Of what goes on after the answer the row says that it is pending, and which operation does it.
+ * Asks the engine for what destroys something, and writes down how that ended: its refusal is an answer here, and the row says
+ * so. Of what goes on after the answer the row says that it is pending, and which operation does it.
  */
 export async function writtenDown (
   activity: ActivityLog, { goesOn, ...destruction }: Destruction, by: Pick<NewActivity, 'actor' | 'request_id'>, ask: () => Promise<EngineAnswer>

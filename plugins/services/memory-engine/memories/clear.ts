@@ -46,7 +46,8 @@ export function resumeClearings (core: Core): void {
   const left = core.store.all<Clearing & { readonly bank_id: string }>(
     'SELECT clearings.*, bank_id FROM clearings JOIN banks ON banks.seq = bank ORDER BY clearings.seq')
   for (const clearing of left) {
-    inTurn(core, clearing.bank_id, async () => void await inSlices(core, new Clear(core, () => clearing))).catch((error: unknown) => {
+    const goOn = async (): Promise<void> => void await inSlices(core, new Clear(core, () => clearing))
+    inTurn(core, clearing.bank_id, goOn).catch((error: unknown) => {
       if (core.closing.aborted) return
       core.log('warn', 'memories that were deleted could not all be removed; the others go at the next start', { error: (error as Error).message })
     })
@@ -61,7 +62,9 @@ async function inSlices ({ store, closing }: Core, clear: Clear): Promise<number
     store.transaction(() => {
       const start = performance.now()
       isOver = !clear.isWanted
-      for (let taken = 0; !isOver && (taken < FEW || performance.now() - start < SLICE_MS); taken++) isOver = steps.next().done === true
+      for (let taken = 0; !isOver && (taken < FEW || performance.now() - start < SLICE_MS); taken++) {
+        isOver = steps.next().done === true
+      }
     })
     if (!isOver) await turn()
   }

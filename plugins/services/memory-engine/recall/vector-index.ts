@@ -17,6 +17,12 @@ interface Compared {
   readonly asked: number
 }
 
+/** So near is the last of the best `wanted`. Pure. */
+function leastOf (cosines: Float64Array, wanted: number): number {
+  // numbers in a typed array are sorted without a call for each pair
+  return cosines.length <= wanted ? -Infinity : cosines.slice().sort()[cosines.length - wanted]!
+}
+
 function best (a: Found, b: Found): number {
   return b.score - a.score
 }
@@ -66,7 +72,19 @@ export class VectorIndex {
   /** By vectors that are held: the database is asked for the best alone. */
   #held (loaded: BankVectors, nearest: readonly number[], query: Vector, wanted: number): Compared {
     const cosines = loaded.cosines(nearest, query)
-    const compared = nearest.map((position, i) => ({ position, seq: loaded.memoryAt(position), score: cosines[i]! })).sort(best)
+    const first = this.#confirmed(loaded, nearest, cosines, wanted, leastOf(cosines, wanted))
+    // of those that are no longer there others take the place
+    const isEnough = first.found.length >= Math.min(wanted, nearest.length)
+    return isEnough ? first : this.#confirmed(loaded, nearest, cosines, wanted, -Infinity)
+  }
+
+  /** The best `wanted` of those that are at least so near, page by page. */
+  #confirmed (loaded: BankVectors, nearest: readonly number[], cosines: Float64Array, wanted: number, least: number): Compared {
+    const compared: Array<Found & { readonly position: number }> = []
+    for (const [i, position] of nearest.entries()) {
+      if (cosines[i]! >= least) compared.push({ position, seq: loaded.memoryAt(position), score: cosines[i]! })
+    }
+    compared.sort(best)
     const found: Found[] = []
     let asked = 0
     for (; asked < compared.length && found.length < wanted; asked += wanted) {

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { entitiesOf, entityNames, setEntities, sweepEntities, type NamedEntity } from './entity-table.js'
 import { addToTextIndex, removeFromTextIndex, type IndexedText } from './text-index.js'
-import type { Cell, Store } from './store.js'
+import type { Store } from './store.js'
 
 export const factTypes = ['world', 'experience', 'observation'] as const
 export type FactType = typeof factTypes[number]

@@ -68,9 +68,9 @@ t.test('another question that finds what one before has found reads none of it a
   }
   const first = await asked('where are otters')
   const second = await asked('who swims in rivers')
-  t.equal(second, first - 2, 'neither what orders them nor their rows')
+  t.equal(second, first - 3, 'neither what orders them nor their rows, nor what stands beside them')
   await call('POST', 'b/memories', { items: [{ content: 'Geese fly south.' }] })
-  t.equal(await asked('do otters swim'), second)
+  t.equal(await asked('do otters swim'), second + 1, 'something new may stand beside them')
   await call('PATCH', 'b/documents/c', { tags: ['heard'] })
   t.equal(await asked('are there otters'), first, 'all of it after a change')
 })
@@ -87,4 +87,16 @@ t.test('scores have six decimals, and the best answers come first', async t => {
     for (const score of [final, keyword]) t.match(String(score), /^(1|0(\.\d{1,6})?)$/)
   }
   t.same(scores.map(({ final }) => final), scores.map(({ final }) => final).toSorted((x, y) => y - x))
+})
+
+t.test('what comes to stand beside a memory after it was found is found beside it', async t => {
+  const { call } = openInThread(t)
+  const add = (content: string): Promise<unknown> => call('POST', 'b/memories', { items: [{ content, document_id: 'walk', update_mode: 'append' }] })
+  await add('Otters swim.')
+  t.same((await recalled(call)).map(({ text }) => text), ['Otters swim.'])
+  await add('The weather was fine.')
+  t.same((await recalled(call)).map(({ text }) => text), ['Otters swim.', 'The weather was fine.'])
+  const [, beside] = await recalled(call)
+  await call('DELETE', `b/memories/${beside!.id}`)
+  t.same((await recalled(call)).map(({ text }) => text), ['Otters swim.'])
 })
