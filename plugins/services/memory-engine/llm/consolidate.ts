@@ -11,7 +11,7 @@ import { consolidationMessages, consolidationPlan, type ShownObservation } from 
 import { tokensOf } from '../recall/tokens.js'
 import { addUsage, noUsage } from './model.js'
 import { readSources } from './sources.js'
-import { applyChanges, type Changes, type PlannedObservation } from './observation-changes.js'
+import { applyChanges, CHANGED, type Changes, type PlannedObservation } from './observation-changes.js'
 import { afterConsolidation } from './consolidation-schedule.js'
 
 /** What models may take for the consolidation of one bank in one day, UTC, unless the settings say otherwise. */
@@ -170,6 +170,9 @@ class Planning {
   }
 
   #stored (id: string): MemoryRow {
-    return this.#core.store.get<MemoryRow>('SELECT * FROM memories WHERE bank = ? AND id = ?', [this.#bank.seq, id])!
+    const row = this.#core.store.get<MemoryRow>('SELECT * FROM memories WHERE bank = ? AND id = ?', [this.#bank.seq, id])
+    // deleted while the model answered
+    if (row === undefined) throw new Error(CHANGED)
+    return row
   }
 }

@@ -32,6 +32,8 @@ interface Journal {
 }
 
 const KEPT_JOURNALS = 5
+/** Why a consolidation is tried again. */
+export const CHANGED = 'memories were changed while they were consolidated'
 
 /** Applies a consolidation, and keeps what was before. In the caller's transaction. Throws if memories changed meanwhile. */
 export function applyChanges (core: Core, bank: BankRow, operation: string, {
@@ -42,7 +44,7 @@ export function applyChanges (core: Core, bank: BankRow, operation: string, {
   const touched = [...observations.flatMap(({ before }) => before ?? []), ...deletes]
   for (const row of [...facts, ...touched]) {
     const { updated_at: at } = store.get<{ updated_at: number }>(`SELECT updated_at FROM memories WHERE seq = ? AND state = 'valid'`, [row.seq]) ?? {}
-    if (at !== row.updated_at) throw new Error('memories were changed while they were consolidated')
+    if (at !== row.updated_at) throw new Error(CHANGED)
   }
   const journal: Journal = {
     facts: facts.map(({ seq }) => seq), created: observations.filter(({ before }) => before === null).map(({ id }) => id),

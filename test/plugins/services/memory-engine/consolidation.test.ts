@@ -65,6 +65,22 @@ t.test('facts become observations in one change, by those who may read them, and
   t.match((await call('DELETE', 'b/observations')).body, { success: true, deleted_count: 1 })
 })
 
+t.test('an observation that is deleted while the model answers has the consolidation tried again', async t => {
+  const answers: Array<(question: Asked) => object | Promise<object>> = [
+    question => ({ creates: [{ text: 'Alice works at Acme.', source_fact_ids: idsIn(question, 'NEW FACTS') }] }),
+    async question => {
+      const [id] = idsIn(question, 'EXISTING OBSERVATIONS')
+      await call('DELETE', `b/memories/${id!}`)
+      return { updates: [{ observation_id: id, text: 'Alice works at Globex.', source_fact_ids: idsIn(question, 'NEW FACTS') }] }
+    }
+  ]
+  const { call } = openWithChat(t, async question => JSON.stringify(await answers.shift()!(question)))
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  await consolidated(call)
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Globex.' }] })
+  t.match(await consolidated(call), { status: 'pending', next_retry_at: String, error_message: 'memories were changed while they were consolidated' })
+})
+
 t.test('an answer that is no sound JSON changes nothing, and the operation fails until it is recovered', async t => {
   let answer: (question: Asked) => string = () => ''
   const { call } = openWithChat(t, question => answer(question))
