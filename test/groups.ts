@@ -41,7 +41,9 @@ const hasSource = (file: string): boolean => existsSync(join(root, 'test', file.
 const found = (readdirSync(tests, { recursive: true }) as string[]).filter(file => file.endsWith('.test.js') && hasSource(file)).sort()
 const own = found.filter(file => alone.some(pattern => pattern.test(file)))
 const shared = found.filter(file => !own.includes(file)).sort((one, other) => rank(one) - rank(other))
-const groups = [...own.map(file => [[file]]), ...Array.from({ length: tap.jobs }, () => [shared, true])]
+// half of them come from the other end: while some wait for engines, others have work for the processor
+const ends = [shared, shared.toReversed()]
+const groups = [...own.map(file => [[file]]), ...Array.from({ length: tap.jobs }, (_, i) => [ends[i % 2], true])]
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
