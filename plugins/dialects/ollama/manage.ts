@@ -102,8 +102,7 @@ export function creationOf (services: ManageServices, asked: Json): Creation {
   const model = isServed ? ownModel(services, id, from) : spellingsOf(from).find(spelling => models.get(spelling) !== undefined)
   if (model === undefined) throw noModel(from)
   if (!nameSchema.safeParse(name).success) throw malformed('model', 'must be lower case letters, digits, `-` or `_`, at most 32: it becomes the name of a slot')
-  const does = models.get(model)?.capabilities ?? []
-  const embeds = does.includes('embed') && !does.includes('chat')
+  const embeds = models.get(model)?.capabilities.includes('embed') === true
   return {
     slot: name,
     config: { type: embeds ? 'embedding' : 'llm', model: { default: model, ...context === null ? {} : { context_size: context } } }
