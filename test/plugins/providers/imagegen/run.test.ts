@@ -182,7 +182,7 @@ t.test('what goes wrong at the engine is told', async t => {
 
   await gateway.engine({ dropSockets: true })
   await gateway.engine({ release: true })
-  const lost = await Promise.race([first, new Promise(resolve => { setTimeout(() => resolve('late'), 120_000) })])
+  const lost = await Promise.race([first, new Promise(resolve => { setTimeout(() => resolve('late'), 120_000).unref() })])
   t.match(lost, { status: 200 }, 'without the event stream the history tells that it is over')
 
   await gateway.engine({ holdAtStep: 1 })
