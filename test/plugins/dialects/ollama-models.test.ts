@@ -238,12 +238,15 @@ t.test('copies are aliases, and what is deleted is an alias or a model that no s
 
 t.test('what is created is an alias where its model serves, else a slot', async t => {
   const gateway = await manager(t)
-  const { config } = gateway.gateway.kernel()
+  const { config, models } = gateway.gateway.kernel()
+  await models.put('vectors-with-template', { path: '/dev/null', capabilities: ['chat', 'embed'] })
   t.match(await linesOf(await gateway.post('/api/create', { model: 'mario', from: 'agent' })), [{ status: /mario is another name for agent/ }, { status: 'success' }])
   t.equal(config.snapshot.svc.aliases.mario, 'agent')
   t.match(await (await gateway.post('/api/create', { model: 'coder', modelfile: 'FROM qwen3:4b\nPARAMETER num_ctx 4096\n', stream: false })).json(), { status: 'success' })
   t.match(config.snapshot.slots.get('coder'), { type: 'llm', model: { default: 'qwen3-4b', context_size: 4096 } })
   t.match(await readFile(join(gateway.home, 'etc/svc/slots/coder.toml'), 'utf8'), /qwen3-4b/)
+  await gateway.post('/api/create', { model: 'vectors', from: 'vectors-with-template', stream: false })
+  t.equal(config.snapshot.slots.get('vectors')?.type, 'embedding', 'a file that names a pooling is made for vectors; many of them keep the template of their chat model')
   await gateway.post('/api/create', { name: 'long:latest', from: 'agent', parameters: { num_ctx: 2048 } })
   t.match(config.snapshot.slots.get('long'), { model: { default: 'fake-model', context_size: 2048 } })
   for (const [body, status, error] of [
