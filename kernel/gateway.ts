@@ -154,7 +154,7 @@ class GatewayRun implements Gateway {
       inference.upstreams.warm()
       const { slots, gpu } = inference, isOn = this.#options.autostart !== false
       void tellFindings({ ...kernel, check, slots }, () => this.#autostarted, this.#halt.signal)
-      const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
+      const mayStart = (name: string): AbortSignal | null => isOn && gpu.allows(name) ? slots.selfStart(name) : null
       this.#autostarted = autostart(slots, kernel.config, mayStart, this.#halt.signal)
       return { baseUrl, info: this.#info(kernel), listeningMs }
     } catch (error) {

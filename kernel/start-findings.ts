@@ -25,7 +25,7 @@ export async function tellFindings (
     const { file, path, message } = finding
     if (own.some(known => known.file === file && known.path === path && known.message === message)) continue
     const slot = /^slots\/([^/]+)\.toml$/.exec(file)?.[1]
-    if (slot !== undefined && slots.names().includes(slot) && slots.startsByItself(slot)) late.push({ ...finding, slot })
+    if (slot !== undefined && slots.names().includes(slot) && !slots.selfStart(slot).aborted) late.push({ ...finding, slot })
     else tell(finding)
   }
   await started()

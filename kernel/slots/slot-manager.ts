@@ -16,6 +16,7 @@ import type { ImagePulls } from './life/image-pulls.js'
 import type { ShadowSlots } from './shadow-slots.js'
 import type { FleetDeps } from './life/fleet-deps.js'
 import type { SlotFleet } from './life/slot-fleet.js'
+import { isLive } from './schedule/leases.js'
 import { isFurtherReplica } from './schedule/replica-names.js'
 import { slotNotFound } from './schedule/slot-errors.js'
 import { SlotLending } from './slot-lending.js'
@@ -49,7 +50,7 @@ export class SlotManager implements SlotService {
   readonly #lending: SlotLending
   readonly #verbs: SlotVerbs
   readonly #throughput = new Map<string, Throughput>()
-  readonly #notByThemselves = new Set<string>()
+  readonly #selfStarts = new Map<string, AbortController>()
 
   constructor (deps: SlotManagerDeps) {
     this.#deps = deps
@@ -85,6 +86,13 @@ export class SlotManager implements SlotService {
     if (set !== null) return set.status()
     const shadow = this.#deps.shadows.find(name)
     return shadow === null ? this.#deps.fleet.status(name) : this.#deps.shadows.status(shadow)
+  }
+
+  isLive (name: string): boolean {
+    const { fleet, sets, shadows } = this.#deps
+    this.config(name)
+    const members = sets.find(name)?.memberNames() ?? [shadows.find(name)?.anchor ?? name]
+    return members.some(member => isLive(fleet.core(member)))
   }
 
   differences (name: string): readonly LaunchDifference[] {
@@ -191,10 +199,17 @@ export class SlotManager implements SlotService {
   }
 
   skipAutostart (names: readonly string[]): void {
-    for (const name of names) this.#notByThemselves.add(name)
+    for (const name of names) this.#selfStart(name).abort(svcError('slot.stopped', `slot '${name}' does not start by itself: something else decides what runs`))
   }
 
-  startsByItself (name: string): boolean { return !this.#notByThemselves.has(name) }
+  /** Ends the start of a slot by itself, also one that waits for its GPU. Aborted already for one that does not start. */
+  selfStart (name: string): AbortSignal { return this.#selfStart(name).signal }
+
+  #selfStart (name: string): AbortController {
+    let ending = this.#selfStarts.get(name)
+    if (ending === undefined) this.#selfStarts.set(name, ending = new AbortController())
+    return ending
+  }
 
   logs (name: string, query: LogQuery, signal: AbortSignal): AsyncGenerator<string> {
     const set = this.#deps.sets.find(name)

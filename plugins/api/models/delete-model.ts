@@ -50,5 +50,5 @@ export async function deleteModel (
 /** A slot that was deleted meanwhile runs nothing any more. */
 async function letGo (slots: SlotService, name: string, id: string): Promise<void> {
   if (!slots.names().includes(name)) return
-  if (slots.status(name).modelId === id && slots.status(name).state !== 'offline') await slots.unload(name, { force: true })
+  if (slots.status(name).modelId === id && (slots.isLive(name) || slots.status(name).state !== 'offline')) await slots.unload(name, { force: true })
 }

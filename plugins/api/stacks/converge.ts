@@ -6,12 +6,15 @@ import type { StackServices } from './stack-api.js'
 /** Loading an image model stops the language models of its GPU: that is for the first request to decide. */
 const onDemand = 'img'
 
-/** Slots that run, or are on their way up, and that are not to. One that another one's engine serves goes with that one. */
+/**
+ * Slots that run, or are on their way up, and that are not to: also one of which no engine is made yet, as it would come up
+ * once they are done. One that another one's engine serves goes with that one.
+ */
 export function unloads (slots: SlotService, { keep }: StackTarget): readonly string[] {
   const anchors = keep.filter(name => slots.names().includes(name)).map(name => slots.config(name).served_by)
   return slots.names().filter(name => {
     if (keep.includes(name) || anchors.includes(name) || slots.config(name).served_by !== null) return false
-    return isUp(slots, name)
+    return slots.isLive(name)
   })
 }
 

@@ -46,6 +46,11 @@ export interface SlotService {
   unread (): readonly UnreadSlot[]
   config (name: string): NamedSlotConfig
   status (name: string): SlotStatus
+  /**
+   * Has an engine, or is getting one: from the moment that is decided, while what the engine is to be made of is still being
+   * looked at and its state says nothing of it yet, until the engine is gone.
+   */
+  isLive (name: string): boolean
   /** Where `configDrift` is set, how the engine differs from one that would be started now; none where that is not known. */
   differences (name: string): readonly LaunchDifference[]
   provider (name: string): EngineProvider | null

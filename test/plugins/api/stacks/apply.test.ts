@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { LABEL_SLOT, type EngineSpec } from '../../../../kernel/contract/provider/engine-runtime.js'
 import { createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import { capabilityChoices } from '../../../../plugins/services/capabilities/ref.js'
 import { engines } from '../capabilities/host.js'
@@ -248,6 +249,31 @@ t.test('a row that does not name a profile keeps a chosen one as long as it suit
   await gateway.call('PUT', '/api/stacks/mine', { name: 'x', slots: [{ slot: 'agent', model: 'coder', device: 'cpu' }] })
   t.match((await apply(gateway)).json, { converged: { errors: [] } })
   t.match(gateway.slots.config('agent'), { device: 'cpu', profile: null }, 'on another device it does not')
+})
+
+t.test('a slot that is about to start, and of which no engine is made yet, is not started after all', async t => {
+  let reached = (): void => {}
+  const held = new Promise<void>(resolve => { reached = resolve })
+  let release = (): void => {}
+  const released = new Promise<void>(resolve => { release = resolve })
+  const gateway = await made(t)
+  Object.assign(gateway.runtime, {
+    assertPortFree: async ({ labels }: EngineSpec) => {
+      if (labels[LABEL_SLOT] !== 'old') return
+      reached()
+      await released
+    }
+  })
+  const load = gateway.slots.load('old').catch((error: unknown) => error)
+  await held
+  t.equal(states(gateway).old, 'offline', 'its state says nothing of it')
+  const applied = apply(gateway)
+  t.match(await load, { code: 'slot.stopped' })
+  release()
+  const { json } = await applied
+  t.same([json.converged.unloaded, json.converged.errors], [['old'], []])
+  t.same(states(gateway), { agent: 'ready', embed: 'ready', helper: 'ready', old: 'offline' })
+  t.notOk(gateway.runtime.started.some(({ slot }) => slot === 'old'))
 })
 
 t.test('the stack that is applied last wins', async t => {
