@@ -11,6 +11,16 @@ const border = (files, group, message) => ({
 /** Readers have this repository and nothing else: comments say the facts. test/architecture.test.ts reads READMEs, too. */
 const foreign = 'cites a document that is not in the repository: say the fact itself, or name a README here'
 const cited = /\b(?:SPEC|STYLE|DESIGN)\.md\b|\bDESIGN \d|\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d/
+
+/** tap's `match` asks for what its pattern has: an empty array fits every array, and an empty string every string. */
+const anything = 'matches whatever is there: write { length: 0 } for an empty array, Array for any, /^$/ for an empty string'
+function emptyPatterns (node) {
+  if (node?.type === 'ArrayExpression') return node.elements.length === 0 ? [node] : node.elements.flatMap(emptyPatterns)
+  if (node?.type === 'ObjectExpression') return node.properties.flatMap(({ value, argument }) => emptyPatterns(value ?? argument))
+  if (node?.type === 'ConditionalExpression') return [node.consequent, node.alternate].flatMap(emptyPatterns)
+  return node?.type === 'Literal' && node.value === '' ? [node] : []
+}
+
 const svc = {
   rules: {
     'no-foreign-documents': {
@@ -19,6 +29,13 @@ const svc = {
           for (const { loc, value } of context.sourceCode.getAllComments()) {
             if (cited.test(value)) context.report({ loc, message: foreign })
           }
+        }
+      })
+    },
+    'no-pattern-of-anything': {
+      create: context => ({
+        'CallExpression[callee.property.name="match"][callee.object.type="Identifier"]' ({ arguments: [, pattern] }) {
+          for (const { loc } of emptyPatterns(pattern)) context.report({ loc, message: anything })
         }
       })
     }
@@ -58,6 +75,7 @@ export default defineConfig(
   {
     files: ['test/**/*.ts'],
     rules: {
+      'svc/no-pattern-of-anything': 'error',
       // tap's subtests are promises that the parent test awaits by itself
       '@typescript-eslint/no-floating-promises': 'off'
     }

@@ -119,7 +119,7 @@ t.test('svc agent run points each program that is built in at the gateway', asyn
     await writeFile(join(own, program), PROGRAM, { mode: 0o755 })
     const out = join(home, `${agent}-said`)
     const ended = await run(['agent', 'run', agent, '--url', baseUrl, '--', 'hello'], { env: { HOME: home, PATH: `${own}:/usr/bin:/bin`, OUT: out }, cwd: home })
-    t.match(ended, { code: 0, stdout: '' }, agent)
+    t.match(ended, { code: 0, stdout: /^$/ }, agent)
     t.match(await readFile(out, 'utf8'), args, `${agent}: its arguments`)
     const lines = (await readFile(`${out}.env`, 'utf8')).split('\n').map(line => line.split(/=(.*)/s))
     t.match(Object.fromEntries(lines), env, `${agent}: its environment`)
@@ -204,13 +204,13 @@ t.test('an agent is introduced to the others when it is installed, and its card 
   })
   t.teardown(() => fake.close())
   const ask = (...words: string[]): Promise<Finished> => run(['agent', ...words, '--url', fake.url], { env: { HOME: home }, cwd: home })
-  t.match(await ask('install', 'scribe'), { code: 0, stderr: '' })
+  t.match(await ask('install', 'scribe'), { code: 0, stderr: /^$/ })
   t.match(fake.seen.find(({ line }) => line.endsWith('/add'))?.body, {
     text: /^scribe 1\.0\.0 is an agent/, dataset: 'agents', tags: ['agent-identity'], document_id: 'agent-identity-scribe'
   })
   t.match(await ask('uninstall', 'scribe', '--keep-memory'), { code: 0, stdout: 'scribe is gone.\n' })
   t.notOk(fake.seen.some(({ line }) => line.includes('/list')), 'which stays where the memory is to be kept')
-  t.match(await ask('uninstall', 'scribe'), { code: 0, stdout: 'scribe is gone.\n', stderr: '' })
+  t.match(await ask('uninstall', 'scribe'), { code: 0, stdout: 'scribe is gone.\n', stderr: /^$/ })
   t.strictSame(fake.seen.find(({ line }) => line.endsWith('/delete'))?.body, { ids: ['agent-identity-scribe', 'by-itself'], dataset: 'agents' })
 
   const broken = await fakeApi({

@@ -100,7 +100,7 @@ t.test('a pull that fails or is cancelled says why and how to resume it', async 
   t.match(await pull('nobody'), { code: 1, stderr: /^Error: no source is known for 'nobody': name a repository with --repo and --file, or pick a model of `svc model catalog` \(model\.invalid_source/ })
   t.match(await pull('org/gated'), { code: 1, stderr: /accept its licence at .*HF_TOKEN.*hf\.gated/ })
   hub.fail('cdn', 'm.gguf', { kind: 'corrupt' })
-  t.match(await pull('org/m'), { code: 1, stdout: '', stderr: /the pull of 'org\/m' failed: .*pull\.checksum_mismatch\)\nThe partial download is kept for a day/ })
+  t.match(await pull('org/m'), { code: 1, stdout: /^$/, stderr: /the pull of 'org\/m' failed: .*pull\.checksum_mismatch\)\nThe partial download is kept for a day/ })
 
   hub.fail('cdn', 'm.gguf', { kind: 'stall', after: 300_000 })
   const cancelled = new FakeProcess()
@@ -121,7 +121,7 @@ t.test('Ctrl-C leaves, and the gateway goes on', async t => {
   await hub.reaches('m.gguf', 1)
   await gateway.received('org/m', 300_000)
   process.send('SIGINT')
-  t.match(await left, { code: 130, stdout: '', stderr: /The gateway continues the pull: `svc model pull org\/m` follows it, with --cancel it ends\.\n$/ })
+  t.match(await left, { code: 130, stdout: /^$/, stderr: /The gateway continues the pull: `svc model pull org\/m` follows it, with --cancel it ends\.\n$/ })
   t.match(await gateway.over('org/m'), { state: 'completed' })
 })
 
@@ -207,5 +207,5 @@ t.test('search asks the hub, files lists one repository, and a hub that is down 
   t.match(files.stderr, 'svc model pull org/good-GGUF:Q4_K_M')
   t.match(await svc('files', 'org/nothing'), { code: 1, stderr: /there is no org\/nothing/ })
   hub.fail('hub', '/api/models', { kind: 'status', status: 503 })
-  t.match(await svc('search', 'gone'), { code: 1, stdout: '', stderr: /^Error: the search failed: .*overloaded \(503\).*\n.*svc model catalog/ })
+  t.match(await svc('search', 'gone'), { code: 1, stdout: /^$/, stderr: /^Error: the search failed: .*overloaded \(503\).*\n.*svc model catalog/ })
 })

@@ -34,7 +34,7 @@ t.test('automatic, with a gateway that runs', async t => {
   const json = await run(['setup', '--auto', '--no-pull', '--json', ...url])
   t.equal(json.code, 0, json.stderr)
   t.match(JSON.parse(json.stdout), {
-    in_process: false, slots: [{ slot: 'coder', model_id: 'other', created: true, pull_job_id: null }], pulls: [],
+    in_process: false, slots: [{ slot: 'coder', model_id: 'other', created: true, pull_job_id: null }], pulls: { length: 0 },
     extensions: [{ ext_id: 'openwebui', installed: false, skipped: 'not_asked_for' }, {}, {}]
   })
   t.match((await run(['slot', 'list', ...url], { columns: 120 })).stdout, /coder .*offline \(waits for its model\) .*other/)

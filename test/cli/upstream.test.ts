@@ -38,7 +38,7 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   for (const part of ['fallback  agent, spare', 'retries   2', '  vendor/two\n', 'file      upstreams.toml']) t.match(shown, part)
 
   t.equal((await svc('upstream', 'edit', 'lab', '--no-advertise', '--retries', '0', '--fallback', 'none', '--models', 'other')).code, 0)
-  t.match(JSON.parse((await svc('upstream', 'show', 'lab', '--json')).stdout), { retries: 0, fallback: [], advertise_models: false, model_filters: { models: ['other'], exclude: ['vendor/*'] } })
+  t.match(JSON.parse((await svc('upstream', 'show', 'lab', '--json')).stdout), { retries: 0, fallback: { length: 0 }, advertise_models: false, model_filters: { models: ['other'], exclude: ['vendor/*'] } })
   const other = await fakeUpstream(t, ['vendor/one'])
   const moving = new FakeProcess()
   moving.stdin.end('sk-again\n')

@@ -59,7 +59,7 @@ export async function talks (t: Test, url: string): Promise<void> {
   await next('session.updated')
   send({ type: 'input_audio_buffer.append', audio: pcmOf(1).toString('base64') })
   send({ type: 'input_audio_buffer.commit' })
-  t.match(await next('conversation.item.input_audio_transcription.completed'), { transcript: '', usage: { type: 'duration', seconds: 1 } })
+  t.match(await next('conversation.item.input_audio_transcription.completed'), { transcript: /^$/, usage: { type: 'duration', seconds: 1 } })
   send({ type: 'response.create' })
   const { response } = await next('response.done')
   t.match(response, { status: 'completed', output: [{ content: [{ type: 'output_audio', transcript: demoSentence }] }] })

@@ -116,13 +116,13 @@ t.test('services are announced in the local network, by avahi or by the gateway,
 
   await t.test('where no avahi runs, the gateway answers', async t => {
     const { mdns, stop } = await gateway(t, alone, folder, 'box')
-    t.match(await mdns(), { available: true, advertised: [], hostname: 'box.local' })
+    t.match(await mdns(), { available: true, advertised: { length: 0 }, hostname: 'box.local' })
     t.strictSame(await seen(), [], 'nothing is announced unasked')
     t.match(await mdns(true), { ok: true, advertised: ['comfyui', 'openwebui'], message: 'the services are announced' })
     const lines = await until('both are seen', async () => { const lines = await seen(); return lines.length < 2 ? null : lines })
     t.match(lines.join('\n'), page('box', '10.201.0.1'))
     t.match(await until('its name', () => viewer.run('avahi-resolve', '-4', '-n', 'box.local').catch(() => null)), /box\.local\s+10\.201\.0\.1/, 'its name is known')
-    t.match(await mdns(false), { ok: true, advertised: [] })
+    t.match(await mdns(false), { ok: true, advertised: { length: 0 } })
     await until('both are withdrawn', async () => (await seen()).length === 0 ? true : null)
     t.match(await mdns(true), { ok: true, advertised: ['comfyui', 'openwebui'] }, 'a second time')
     await until('both are seen again', async () => (await seen()).length === 2 ? true : null)

@@ -65,7 +65,7 @@ t.test('an archive of one engine is an import of the other', async t => {
     await filledBank(ours, 'there')
     for (const alias of ['home', 'house']) t.equal(await named(ours, alias), 201)
     t.match(ownKeys(await carried(t, left, there, outwards)), { events: true, changes: true, aliases: ['home', 'house'] })
-    t.match(await (await fetch(`${server.url}/v1/default/banks/there/aliases`)).json(), { bank_id: 'there', aliases: [] }, 'a server takes no names from it')
+    t.match(await (await fetch(`${server.url}/v1/default/banks/there/aliases`)).json(), { bank_id: 'there', aliases: { length: 0 } }, 'a server takes no names from it')
     t.same(ownKeys(await readArchive(await there.exported())), { events: false, changes: false, aliases: [] }, 'nor the keys that are ours alone')
   })
   await t.test('a bank of a Hindsight server becomes an embedded one', async t => {

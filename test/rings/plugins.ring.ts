@@ -34,7 +34,7 @@ t.test('what is no plugin for this gateway is refused and leaves things as they 
     [{ svc: { apiVersion: 1, kind: 'magic' } }, /must look like \{ "apiVersion": 1, "kind": "provider" \}/]
   ]
   for (const [more, expected] of cases) {
-    t.match(await plugin('add', pack('@acme/svc-plugin-bar', more)), { code: 1, stdout: '', stderr: expected })
+    t.match(await plugin('add', pack('@acme/svc-plugin-bar', more)), { code: 1, stdout: /^$/, stderr: expected })
   }
   const tarball = await packed(pack('@acme/svc-plugin-bar', { version: '2.0.0', svc: undefined }))
   t.match(await plugin('add', tarball), { code: 1, stderr: /has no "svc" field/ }, 'a tarball is looked at once it is installed')

@@ -59,7 +59,7 @@ t.test('a conversation by voice, on a real llama.cpp, whisper-server and espeak-
       t.ok(Math.abs(start - (from - 300)) < 250, `it begins at ${start} ms, said at ${from} ms`)
       t.ok(Math.abs(end - (from + sound.length / 48 + 500)) < 450, `it ends at ${end} ms, said until ${from + sound.length / 48} ms`)
     }
-    t.match(await next('conversation.item.input_audio_transcription.completed'), { transcript: '' })
+    t.match(await next('conversation.item.input_audio_transcription.completed'), { transcript: /^$/ })
   })
 
   await t.test('an answer is spoken, and a user who speaks ends it', async t => {

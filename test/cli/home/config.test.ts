@@ -40,11 +40,11 @@ t.test('show prints the file with its comments and without its secrets', async t
 
 t.test('show of a file that is not there is no failure, of one that is broken it is', async t => {
   const empty = t.testdir({})
-  t.match(await run(['config', 'show', '--home', empty]), { code: 0, stdout: '', stderr: /There is no .*svc\.toml/ })
+  t.match(await run(['config', 'show', '--home', empty]), { code: 0, stdout: /^$/, stderr: /There is no .*svc\.toml/ })
   t.match(await run(['config', 'show', '--json', '--home', empty]), { code: 0, stdout: '{}\n' })
   t.same(readdirSync(empty), [], 'looking makes nothing')
   const broken = await run(['config', 'show', '--home', home(t, { 'svc.toml': 'api_key = "sk-abc\n' })])
-  t.match(broken, { code: 1, stdout: '', stderr: /is not valid TOML.*line 1/ })
+  t.match(broken, { code: 1, stdout: /^$/, stderr: /is not valid TOML.*line 1/ })
   t.notMatch(broken.stderr, 'sk-abc')
 })
 

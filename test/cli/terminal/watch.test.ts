@@ -27,7 +27,7 @@ t.test('a terminal is drawn over until Ctrl-C', async t => {
   const finished = process.run('ps', '--watch', '--interval', '0.1', '--url', fake.url)
   await process.shows('stdout', 'No requests are in flight.')
   process.send('SIGINT')
-  t.match(await finished, { code: 130, stderr: '' })
+  t.match(await finished, { code: 130, stderr: /^$/ })
   const [first, second, third] = process.stdout.text.split('\u001b[J')
   t.match(first, /^\rID +MODEL .*\u001b\[K\nreq-1 .*loading.*\u001b\[K\nreq-1: slot 'agent' is warming x+…\u001b\[K\n$/)
   t.match(second, /^\u001b\[3A\rID .*\u001b\[K\nreq-1 .*streaming/, 'over the three lines before')

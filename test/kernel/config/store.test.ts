@@ -19,7 +19,7 @@ const lines = (...text: readonly string[]): string => text.join('\n') + '\n'
 t.test('an empty home is all defaults', async t => {
   const { config } = await openHome(t.testdir(), {})
   t.match(config.snapshot, {
-    revision: 1, upstreams: [], providers: [],
+    revision: 1, upstreams: { length: 0 }, providers: { length: 0 },
     svc: { meta: { schema_version: 1 }, slots: { port_range_start: 8081, idle_timeout_s: 300 } }
   })
   t.equal(config.snapshot.slots.size, 0)
@@ -352,7 +352,7 @@ t.test('tool servers of others are files of their own: read strictly, private, a
   })
   t.strictSame([...config.snapshot.toolServers.keys()], ['notes'])
   t.match(config.snapshot.toolServers.get('notes'), {
-    id: 'notes', transport: 'stdio', enabled: true, idle_stop_s: 600, secrets: { NOTES_TOKEN: 'ACME_KEY' }, tools: { allow: [], gated: [], blocked: [] }
+    id: 'notes', transport: 'stdio', enabled: true, idle_stop_s: 600, secrets: { NOTES_TOKEN: 'ACME_KEY' }, tools: { allow: { length: 0 }, gated: { length: 0 }, blocked: { length: 0 } }
   })
   t.match(config.snapshot.diagnostics.map(({ file, path, message }) => `${file} ${path} ${message}`), [
     /^mcp-servers\/Bad Name.toml .*invalid tool server name/,

@@ -57,8 +57,8 @@ t.test('a list of events pages on from an id, within what the ring holds', async
   t.same(ids(events.list({ limit: 2 }).events), [4, 5], 'the newest')
   t.match(events.list({ since: 0, limit: 2 }), { events: [{ id: 1 }, { id: 2 }], next_since: 2 }, 'a page, and where the next one starts')
   t.match(events.list({ since: 2, limit: 2 }), { events: [{ id: 3 }, { id: 4 }], next_since: 4 })
-  t.match(events.list({ since: 0, type: 'nothing.*' }), { events: [], next_since: 5 }, 'nothing fits: go on from the newest')
-  t.match(events.list({ since: 99 }), { events: [], next_since: 5 }, 'an id of another epoch')
+  t.match(events.list({ since: 0, type: 'nothing.*' }), { events: { length: 0 }, next_since: 5 }, 'nothing fits: go on from the newest')
+  t.match(events.list({ since: 99 }), { events: { length: 0 }, next_since: 5 }, 'an id of another epoch')
   emit(...Array.from({ length: 600 }, () => 'x'))
   const all = events.list().events
   t.same([all.length, all[0]?.id, all.at(-1)?.id], [500, 106, 605], 'the ring holds 500')

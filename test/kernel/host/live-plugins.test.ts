@@ -463,7 +463,7 @@ t.test('a package owns a file in a format of its own, and what it says of a slot
   ])
 
   t.match(await ask('DELETE', '/api/test/slots/agent'), [409, {
-    error: { code: 'slot.in_use', message: /^perch 'low' runs in the engine of slot 'agent'/, details: { slot: 'agent', slots: [], perches: ['low'] } }
+    error: { code: 'slot.in_use', message: /^perch 'low' runs in the engine of slot 'agent'/, details: { slot: 'agent', slots: { length: 0 }, perches: ['low'] } }
   }])
   t.match(await ask('PUT', '/api/test/perch/low', { height: 99 }), [400, { error: { code: 'validation.invalid', message: /perch.low.height must be at most 30/ } }])
   t.equal(readFileSync(path, 'utf8'), old, 'what is refused is not written')
@@ -530,7 +530,7 @@ t.test('a package owns a file of tables by name: each is judged, kept and writte
   t.match(await put('two', { flags: '--port 2' }), [400, { error: { code: 'slot.managed_arg_denied', message: /flags of two: --port is set by the gateway/ } }])
   t.match(await put('dawn', {}), [400, { error: { code: 'validation.invalid', message: /built in/ } }])
   t.match(await put('three', { note: [] }), [400, { error: { code: 'validation.unknown_keys' } }])
-  t.match(await put('two', { notes: ['f'], flags: '' }), [200, { song: { two: { flags: '' } } }])
+  t.match(await put('two', { notes: ['f'], flags: '' }), [200, { song: { two: { flags: /^$/ } } }])
   t.strictSame((await put('one', { gone: true }))[0], 200)
   t.equal(readFileSync(path, 'utf8').includes('notes = ["f"] # high'), true, 'what stays is left as it was written')
   t.strictSame(await it.get('/api/test/nest'), { song: { two: { notes: ['f'], flags: '' } } })

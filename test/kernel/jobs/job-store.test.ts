@@ -13,7 +13,7 @@ t.test('a job is kept through its states, and through a restart', async t => {
   const jobs = createJobStore(first, clock)
   const job = jobs.create({ kind: KIND, target: 'org/a', data: { files: ['x'], size: 2 ** 40 } })
   t.match(job, {
-    id: /^[0-9a-f]{16}$/, kind: KIND, target: 'org/a', state: 'queued', progress: null, message: '', error: null,
+    id: /^[0-9a-f]{16}$/, kind: KIND, target: 'org/a', state: 'queued', progress: null, message: /^$/, error: null,
     data: { files: ['x'], size: 2 ** 40 }, created_at: '2026-01-01T00:00:00.000Z', finished_at: null
   })
   await clock.advance(1000)

@@ -60,7 +60,7 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
   })
   t.match((await ask('GET', '/api/agents/robo/personas')).json, { active: 'robo', personas: { length: 3 } }, 'an agent that has a file')
   t.match((await ask('GET', `${path}/coder`)).json, {
-    id: 'coder', active: false, memory_namespace: 'private:hermes-coder', tools_allowed: ['*'], preferred_upstream: 'svc', preferred_model: '',
+    id: 'coder', active: false, memory_namespace: 'private:hermes-coder', tools_allowed: ['*'], preferred_upstream: 'svc', preferred_model: /^$/,
     approval: { default_policy: 'ask', auto_approve: /files\.read/, require_approval: ['files.write.*', 'shell.write.*', 'admin.*', 'svc_admin.write.*', 'kanban.write.*'] },
     raw_toml: /^\[agents\.hermes\.coder\]\n/
   })
@@ -106,7 +106,7 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
 
 t.test('the calls of tools by an agent, and of no other, with their arguments', async t => {
   const { ask } = await rig(t)
-  t.match((await ask('GET', '/api/agents/pi/activity')).json, { agent: 'pi', events: [], count: 0, hint: /X-svc-Agent/ })
+  t.match((await ask('GET', '/api/agents/pi/activity')).json, { agent: 'pi', events: { length: 0 }, count: 0, hint: /X-svc-Agent/ })
   for (const [limit, agent] of [[1, 'pi'], [2, 'hermes'], [3, 'pi']] as const) await ask('POST', '/api/tools/activity_list', { limit }, { 'x-svc-agent': agent })
   await ask('POST', '/api/tools/activity_list', { limit: 'many' }, { 'x-svc-agent': 'pi' })
   const { json } = await ask('GET', '/api/agents/pi/activity?limit=2')

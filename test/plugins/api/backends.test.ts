@@ -12,8 +12,8 @@ t.test('what there is and what runs there', async t => {
   await gateway.call('POST', '/api/capabilities/embed/embed', { model: 'nomic', device: 'cpu', enabled: true })
   const { json } = await gateway.call('GET', '/api/backends')
   t.match(json, [
-    { id: 'npu', hardware: 'NPU', provider: 'npu-rt', multiplex: true, state: 'ready', loaded: [] },
-    { id: 'gpu-vulkan', hardware: 'Big', memTotalMb: 16384, memUsedMb: null, loaded: [] },
+    { id: 'npu', hardware: 'NPU', provider: 'npu-rt', multiplex: true, state: 'ready', loaded: { length: 0 } },
+    { id: 'gpu-vulkan', hardware: 'Big', memTotalMb: 16384, memUsedMb: null, loaded: { length: 0 } },
     { id: 'gpu-rocm', hardware: 'Big' },
     {
       id: 'cpu',

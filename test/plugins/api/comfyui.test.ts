@@ -105,7 +105,7 @@ t.test('the GPU goes to the image engine and back', async t => {
     queue: { running: 0, pending: 0 }, util: null, it_s: null, eta: null, step: null, inference: {},
     inventory: { checkpoints: 2, diffusion: 0, loras: 0, vae: 0, controlnet: 0, upscale: 0, text_encoders: 0 },
     switchover: { active: false, target: null, error: null },
-    arbiter: { mode: 'llm', pinned: false, image_slots: ['img'], llm_slots: ['chat'], saved_llm_slots: [], idle_restore_minutes: 60, idle_restore_at: null }
+    arbiter: { mode: 'llm', pinned: false, image_slots: ['img'], llm_slots: ['chat'], saved_llm_slots: { length: 0 }, idle_restore_minutes: 60, idle_restore_at: null }
   })
   t.match(await gateway.call('POST', '/switchover', { mode: 'inference' }), { status: 200, json: { status: 'noop', mode: 'inference' } })
   t.match(await gateway.call('POST', '/switchover', { mode: 'generation' }), { status: 202, json: { status: 'switching', mode: 'generation' } })

@@ -163,7 +163,7 @@ t.test('a slot record is made of what is known of the slot', async t => {
   })).metadata, {
     updated_at: 2.5, generation: 4, health_ok: false, config_error: 'why',
     failure: { code: 'slot.load_failed', message: 'broke', kind: 'heals', attempts: 2, retry_at: 9, log_tail: ['last'] },
-    file_problems: [{ path: 'device', message: 'is wrong', line: 3 }, { path: '', message: 'is odd' }]
+    file_problems: [{ path: 'device', message: 'is wrong', line: 3 }, { path: /^$/, message: 'is odd' }]
   })
   t.equal(slotRecord(facts({ status: ready, runtime: 'process' })).metadata.engine, 'img:1', 'what runs is told for processes too')
   const metrics = { tokensPerSec: 12.5, ttftMs: 80.6, requestCount: 3, tokenCount: 9 }

@@ -23,7 +23,7 @@ t.test('status and health describe slots, upstreams and plugins without secrets'
     memory_degraded: null,
     runtime: { driver: 'process', version: 'fake', endpoint: null, reason: 'a test asked for it' },
     plugins: { active: apiPlugins.length + 1, failed: 0, skipped: 0, disabled: 0 },
-    diagnostics: [],
+    diagnostics: { length: 0 },
     instance: gateway.info.instance,
     started_at: gateway.info.startedAt
   })
@@ -46,7 +46,7 @@ t.test('status and health describe slots, upstreams and plugins without secrets'
   t.match((await gateway.call('GET', '/api/health')).json, { status: 'degraded' })
   await rm(join(gateway.home, 'etc/svc/slots/agent.toml'))
   const mended = (await gateway.call('POST', '/api/settings/reload')).json
-  t.match(mended, { _svc: { diagnostics: [] } })
+  t.match(mended, { _svc: { diagnostics: { length: 0 } } })
   t.ok(mended._svc.revision > reloaded.json._svc.revision)
   t.same((await gateway.call('GET', '/api/status')).json.slots, [])
   t.equal((await gateway.call('GET', '/api/settings/reload')).status, 405)

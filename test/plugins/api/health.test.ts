@@ -19,7 +19,7 @@ t.test('the parts of a gateway that is well', async t => {
     checks: {
       disk_state: { ok: true, floor_mb: 500, path: join(gateway.home, 'var/lib/svc') }, disk_config: { ok: true, path: join(gateway.home, 'etc/svc') },
       slot_manager: { ok: true, slots: 1, errored: 0 }, event_bus: { ok: true },
-      activity: { ok: true, since: null, lost: 0, reason: null }, plugins: { ok: true, failed: [] }, mcp_mount: { ok: true, servers: ['mcp-tools'] }
+      activity: { ok: true, since: null, lost: 0, reason: null }, plugins: { ok: true, failed: { length: 0 } }, mcp_mount: { ok: true, servers: ['mcp-tools'] }
     }
   })
   t.ok(json.checks.disk_state.free_mb > 500)
@@ -30,7 +30,7 @@ t.test('a slot in error, a tool server that fell, a folder that is gone', async 
   const gateway = await api(t, { group: [...apiPlugins, broken], onStart: () => { throw new Error('no memory') } })
   t.equal((await gateway.call('POST', '/api/slots/agent/load')).status, 502)
   t.match((await gateway.call('GET', '/api/health/system')).json, {
-    status: 'degraded', checks: { slot_manager: { ok: false, slots: 1, errored: 1 }, mcp_mount: { ok: false, servers: [] }, plugins: { ok: false, failed: ['mcp-broken'] }, disk_config: { ok: true } }
+    status: 'degraded', checks: { slot_manager: { ok: false, slots: 1, errored: 1 }, mcp_mount: { ok: false, servers: { length: 0 } }, plugins: { ok: false, failed: ['mcp-broken'] }, disk_config: { ok: true } }
   })
   t.match((await gateway.call('GET', '/api/health')).json, { status: 'degraded', degraded_by: ['plugin mcp-broken', 'slot agent'] })
   rmSync(join(gateway.home, 'etc'), { recursive: true })
@@ -73,7 +73,7 @@ t.test('a slot in error is not ok, until nobody wants it', async t => {
 t.test('status answers HEAD, as the command line asks', async t => {
   const gateway = await api(t)
   const { status, text } = await gateway.call('HEAD', '/api/status')
-  t.match({ status, text }, { status: 200, text: '' })
+  t.match({ status, text }, { status: 200, text: /^$/ })
 })
 
 t.test('features say what this host and its plugins offer', async t => {

@@ -50,7 +50,7 @@ t.test('a provider adds the folder of its own models to [models], which is read 
   const svc = '[models]\nauto_scan_on_start = false\nflm_store = "/srv/npu/models"\n'
   const { call, gateway, home } = await api(t, { svc, group: [library, modelStore, npuRt] })
   const store = (): string => gateway.kernel().models.engineStore(npuRtProvider)
-  t.match(await call('GET', '/api/config/models'), { status: 200, json: { store: '', flm_store: '/srv/npu/models' } })
+  t.match(await call('GET', '/api/config/models'), { status: 200, json: { store: /^$/, flm_store: '/srv/npu/models' } })
   t.equal(store(), '/srv/npu/models', 'as older files have it')
   t.match(await call('PUT', '/api/config/models', { flm_store: 'npu' }), { status: 400, json: { error: { message: /flm_store must be an absolute path/ } } })
   t.match(await call('PUT', '/api/config/models', { flm_store: '/srv/other/models' }), { status: 200, json: { flm_store: '/srv/other/models' } })
@@ -69,7 +69,7 @@ t.test('the model store is shown with its space and who decides it', async t => 
   const { call, source, home } = await withStore(t)
   const { json } = await call('GET', STORE)
   t.match(json, {
-    store: '', effective: source, fallback_active: true, pull_root_legacy: null,
+    store: /^$/, effective: source, fallback_active: true, pull_root_legacy: null,
     current_state: {
       path: source, exists: true, is_directory: true, readable: true, writable: true, files_count: 5, size_bytes: 1005,
       free_mb: Number
@@ -94,7 +94,7 @@ t.test('another store, with the models moved there', async t => {
   const moved = await call('POST', `${STORE}/migrate`, { path: target })
   t.equal(moved.status, 200)
   t.match(moved.json, {
-    status: 'ok', config: { store: target }, state: { path: target, files_count: 5 }, migration: { source, target, moved: 5, failed: [] },
+    status: 'ok', config: { store: target }, state: { path: target, files_count: 5 }, migration: { source, target, moved: 5, failed: { length: 0 } },
     scan: { scanned_roots: [target] }
   })
   t.match((await events.next())!.data, { type: 'store.progress', data: { total_files: 5, total_bytes: 1005 } })
@@ -168,7 +168,7 @@ t.test('the environment variable overrides the configured model store', async t 
   const folder = t.testdir({ env: {}, other: {} })
   const gateway = await createTestGateway({ plugins: apiPlugins, env: { PATH: process.env.PATH, SVC_MODEL_STORE: join(folder, 'env') } })
   t.teardown(() => gateway.close())
-  t.match(await (await gateway.fetch(STORE)).json(), { store: '', effective: join(folder, 'env'), fallback_active: true })
+  t.match(await (await gateway.fetch(STORE)).json(), { store: /^$/, effective: join(folder, 'env'), fallback_active: true })
   const answer = await gateway.fetch(STORE, { method: 'POST', body: JSON.stringify({ path: join(folder, 'other') }) })
   t.match(await answer.json(), { error: { code: 'config.invalid', message: /SVC_MODEL_STORE/ } })
 })
@@ -185,7 +185,7 @@ t.test('a copied model stands under both names until the source is removed', asy
   const stop = new AbortController()
   stop.abort(new Error('stopping'))
   await t.rejects(copyStore(plan, stop.signal, nothing), { code: 'models.store_migration_failed', message: /stay in/ })
-  t.match(await removeSource(plan, files), { moved: 2, failed: [] })
+  t.match(await removeSource(plan, files), { moved: 2, failed: { length: 0 } })
   t.equal(readFileSync(join(target, 'deep/b.gguf'), 'utf8'), 'bbb')
   t.match(await removeSource(plan, files), { failed: [join(source, 'a.gguf'), join(source, 'deep/b.gguf')] })
   await t.rejects(planMigration(join(target, 'a.gguf'), source), { code: 'models.store_migration_failed' })
@@ -209,7 +209,7 @@ t.test('models are copied when the new store is on another file system', async t
   t.equal(readFileSync(join(target, 'x/a.gguf'), 'utf8'), 'a'.repeat(100_000))
   t.ok(Math.abs(statSync(join(target, 'b.gguf')).mtimeMs - statSync(join(source, 'b.gguf')).mtimeMs) < 2)
   t.same(await copyStore(plan, never, nothing), files, 'once more does nothing')
-  t.match(await removeSource(plan, files), { moved: 2, failed: [] })
+  t.match(await removeSource(plan, files), { moved: 2, failed: { length: 0 } })
   t.same((await filesBelow(target)).map(({ path }) => path), ['b.gguf', 'x/a.gguf'], 'no part file is left')
 })
 

@@ -97,7 +97,7 @@ t.test('files: preview, scan, and rows that were chosen', async t => {
   t.same((await gateway.call('POST', '/api/models/scan')).json.added, [], 'a second scan finds nothing new')
   const { events } = gateway.gateway.kernel().events.list({ type: 'model.*' })
   t.equal(events.filter(({ type }) => type === 'model.registered').length, 6)
-  t.match(events.at(-1), { source: /^model:/, data: { id: String, backends: [], capabilities: [], source: 'scan' } })
+  t.match(events.at(-1), { source: /^model:/, data: { id: String, backends: Array, capabilities: Array, source: 'scan' } })
   t.match(gateway.audit().find(row => row.action === 'model.scan'), { category: 'model', outcome: 'ok', actor: 'dashboard' })
 })
 
@@ -317,7 +317,7 @@ t.test('the hub: inspect and search', async t => {
   t.same(await search('q='), { results: [], cached: false, problem: null })
   t.same(await search('q=none'), { results: [], cached: false, problem: null })
   hub.fail('hub', '/api/models', { kind: 'status', status: 503 })
-  t.match(await search('q=gated'), { results: [], cached: false, problem: /overloaded \(503\)/ }, 'a hub in trouble finds nothing, and says why')
+  t.match(await search('q=gated'), { results: { length: 0 }, cached: false, problem: /overloaded \(503\)/ }, 'a hub in trouble finds nothing, and says why')
   t.match(await search('q=gated'), { results: [{ id: 'org/gated', gated: true }] })
   t.equal((await gateway.call('GET', '/api/hf/search?q=x&limit=21')).status, 400)
   const { report } = gateway.gateway

@@ -13,7 +13,7 @@ t.test('profiles are listed with their flags, built-in ones first', async t => {
   const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN }, providers: [engine] })
   const { json } = await gateway.call('GET', '/api/profiles')
   t.equal(json.length, 13)
-  t.match(json.find(({ name }: { name: string }) => name === 'rocm'), { name: 'rocm', seed: true, backend: 'rocm', device_class: 'gpu', tps: null, rtf: null, used_by: [] })
+  t.match(json.find(({ name }: { name: string }) => name === 'rocm'), { name: 'rocm', seed: true, backend: 'rocm', device_class: 'gpu', tps: null, rtf: null, used_by: { length: 0 } })
   t.match(json.at(-1), { name: 'mine', seed: false, image: 'example.com/engine:1', flags: '-fa on', mtp: false, cloned_from: null })
   const one = await gateway.call('GET', '/api/profiles/rocm-moe')
   t.match(one.json.resolved_flags, /^--spec-type draft-mtp --spec-draft-device ROCm0 .*--jinja$/, 'with the bundle that it opts in to')

@@ -112,7 +112,7 @@ t.test('a machine without systemd and without any of the services is listed as w
     licence: { note: /branding/ }, installation: { state: 'absent' }, detail: /nothing is listening|cannot be reached/
   })
   t.match(json.services[2], { url: null, loopback_port: agentPort, mdns_capable: false }, 'an agent on loopback has no address for others')
-  t.match(json.mdns, { hostname: 'box.local', base_advertised: false, advertised: [] })
+  t.match(json.mdns, { hostname: 'box.local', base_advertised: false, advertised: { length: 0 } })
   t.match(await gateway.call('GET', '/services/health'), { status: 200, json: { services: [{ id: 'openwebui', up: false, stat: null }] } })
 
   t.match(await gateway.act('openwebui', 'start'), { status: 200, json: { ok: false, active: false, message: /not installed/ } })
@@ -191,7 +191,7 @@ t.test('a systemctl that hangs ends by force: lists and verbs have their answer 
     return await asked
   }
   t.match(await answered(gateway.call('GET', '/services')), { status: 200, json: { services: [{ id: 'openwebui', runs_as: null, unit_state: null }] } })
-  t.match(await answered(gateway.call('GET', '/services/mdns')), { status: 200, json: { advertised: [] } })
+  t.match(await answered(gateway.call('GET', '/services/mdns')), { status: 200, json: { advertised: { length: 0 } } })
   t.match(await answered(gateway.act('hermes', 'start')), { status: 200, json: { ok: false, problem: 'failed', message: /no unit/ } })
 })
 
@@ -357,17 +357,17 @@ t.test('services are announced by files of avahi, and files that are not ours st
   await mkdir(folder)
   for (const name of ['svc.service', 'printer.service']) await writeFile(join(folder, name), 'somebody\'s')
   t.match((await gateway.call('GET', '/services/mdns')).json, {
-    available: true, base_advertised: true, advertised: [], advertisable: [{ id: 'openwebui', port: 3001 }, { id: 'comfyui', port: 8188 }]
+    available: true, base_advertised: true, advertised: { length: 0 }, advertisable: [{ id: 'openwebui', port: 3001 }, { id: 'comfyui', port: 8188 }]
   })
   t.match((await gateway.call('POST', '/services/mdns', { advertise: true })).json, { ok: true, advertised: ['comfyui', 'openwebui'] })
   t.match(await readFile(join(folder, 'svc-addon-openwebui.service'), 'utf8'), /Open WebUI on %h<.*<type>_http\._tcp<.*<port>3001</s)
   t.equal((await gateway.row('openwebui')).mdns_url, 'http://box.local:3001/')
-  t.match((await gateway.call('POST', '/services/mdns', { advertise: false })).json, { ok: true, advertised: [], base_advertised: true })
+  t.match((await gateway.call('POST', '/services/mdns', { advertise: false })).json, { ok: true, advertised: { length: 0 }, base_advertised: true })
   await gateway.call('POST', '/services/mdns', { advertise: true })
   await writeFile(join(gateway.folder, 'away'), '')
   // this machine may have a daemon of its own, whose socket tells
   const isHere = await access('/run/avahi-daemon/socket').then(() => true, () => false)
-  t.match(await gateway.call('GET', '/services/mdns'), { status: 200, json: isHere ? {} : { available: false, advertised: [] } }, 'a daemon that went away announces nothing')
+  t.match(await gateway.call('GET', '/services/mdns'), { status: 200, json: isHere ? {} : { available: false, advertised: { length: 0 } } }, 'a daemon that went away announces nothing')
   t.match(await gateway.call('POST', '/services/mdns', { advertise: true }), { status: 200, json: { ok: isHere } })
   t.equal((await gateway.call('GET', '/services')).status, 200)
   await gateway.gateway.stop()

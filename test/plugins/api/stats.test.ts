@@ -27,7 +27,7 @@ t.test('a reading of the machine is good for a while', async t => {
     ram_used_mb: 32_396, ram_used_gb: 31.64, ram_available_gb: 93.75, gtt_used_mb: 30_720, vram_used_mb: 384, gpu_util: 0.87,
     util_is_forced_high: false, gpu_vram_used_mb: 384, gpu_vram_total_mb: 512, gpu_clock_mhz: 2643, gpu_temp_c: 61,
     npu_util: null, npu_status: { ok: true, model_mb: 0 },
-    host: { configured: false, detected: false }, per_upstream: {}, upstream_names: [],
+    host: { configured: false, detected: false }, per_upstream: {}, upstream_names: { length: 0 },
     per_slot: { agent: { state: 'offline', vram_mb: 0, ram_mb: 0, mem_mb: 0 } }, gpus: [{ power_w: 94.031, gtt_total_mb: 112_640 }]
   })
   t.match((await gateway.call('GET', '/api/stats/power')).json, { gpu_power_w: 94.031, gpu_temp_c: 61, gpu_sclk_mhz: 2643, cpu_temp_c: 66.125 })
@@ -51,7 +51,7 @@ t.test('gauges that a machine does not have are null', async t => {
 
 t.test('a machine that tells nothing', async t => {
   const gateway = await api(t, { machine: { root: t.testdir() } })
-  t.match((await gateway.call('GET', '/api/stats/hardware')).json, { ram_used_mb: null, ram_used_gb: null, cpu_util: null, gpus: [] })
+  t.match((await gateway.call('GET', '/api/stats/hardware')).json, { ram_used_mb: null, ram_used_gb: null, cpu_util: null, gpus: { length: 0 } })
   t.equal((await gateway.call('GET', '/api/hardware')).status, 200)
 })
 

@@ -30,9 +30,9 @@ t.test('list and look: what is in force, how it is, and no key', async t => {
     'backed slot upstreams.toml', 'google-ai-studio remote providers.toml', 'gpt remote providers.toml', 'one remote upstreams.toml'
   ])
   t.match(list.json[3], {
-    auth_style: 'bearer', auth_value_env: 'ONE_KEY', auth_configured: true, auth_key_present: true, timeout_seconds: 300, connect_timeout_seconds: null,
-    retries: 0, fallback: [], breaker_failures: 5, model_filters: null, models: [], refreshed_at: null, error: null,
-    circuit: { state: 'closed', failures: 0, retry_in_ms: 0 }
+    auth_style: 'bearer', auth_value_env: 'ONE_KEY', auth_configured: true, auth_key_present: true, timeout_seconds: 300,
+    connect_timeout_seconds: null, retries: 0, fallback: { length: 0 }, breaker_failures: 5, model_filters: null,
+    models: { length: 0 }, refreshed_at: null, error: null, circuit: { state: 'closed', failures: 0, retry_in_ms: 0 }
   })
   t.match(list.json[1], { auth_configured: true, auth_key_present: false, enabled: false })
   t.strictSame((await gateway.call('GET', '/api/upstreams/one')).json, list.json[3])
@@ -50,7 +50,7 @@ t.test('create: with a template or an address, in its file, and asked for at onc
   const two = await fakeUpstream(t, ['far'])
   const made = await gateway.call('POST', '/api/upstreams', { name: 'two', url: two.url, auth_style: 'none', retries: 2, fallback: ['one'], model_filters: { exclude: ['x*'] } })
   t.equal(made.status, 201)
-  t.match(made.json, { name: 'two', source: 'upstreams.toml', retries: 2, fallback: ['one'], model_filters: { models: [], include: [], exclude: ['x*'] } })
+  t.match(made.json, { name: 'two', source: 'upstreams.toml', retries: 2, fallback: ['one'], model_filters: { models: { length: 0 }, include: { length: 0 }, exclude: ['x*'] } })
   t.match(await gateway.file('etc/svc/upstreams.toml'), /^# mine\n[^]*# the slot\n[^]*\n\n\[\[upstream\]\]\nname = "two"\nurl = "[^"]+"\nauth_style = "none"\nretries = 2\nfallback = \[ "one" \]\n\n\[upstream\.model_filters\]\nexclude = \[ "x\*" \]\n$/,
     'nothing but what was given')
   t.match((await gateway.call('POST', '/api/upstreams/two/refresh')).json, { models: ['far'], error: null, refreshed_at: /^20/ })

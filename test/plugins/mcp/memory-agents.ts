@@ -107,7 +107,7 @@ export async function agentsRemember (t: Test, url: string, hasModel: boolean): 
     t.match(await call(alice, 'bank_stats'), { bank_id: 'private__alice' })
     t.match(await call(alice, 'bank_stats', { dataset: 'shared' }), { bank_id: 'shared' })
     const tags = (await call(open, 'tags_list')).items.map(({ tag }: { tag: string }) => tag)
-    t.match(['agent:alice', 'dates', 'team'].filter(tag => !tags.includes(tag)), [])
+    t.match(['agent:alice', 'dates', 'team'].filter(tag => !tags.includes(tag)), { length: 0 })
     t.match(await call(alice, 'memory_history', { memory_id: unit.memory_id }), { items: Array, count: Number })
     t.match(await call(alice, 'memory_curate', { memory_id: unit.memory_id, state: 'invalidated', reason: 'moved' }), { state: 'invalidated' })
     t.strictSame(await finds(alice, ['doctor']), [])

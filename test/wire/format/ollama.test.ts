@@ -145,7 +145,7 @@ t.test('Ollama\'s words over an engine and an upstream that speak chat completio
     t.match(asked(), { messages: [{ role: 'system', content: 'Be kind.' }, { role: 'user', content: 'hi' }], chat_template_kwargs: { enable_thinking: false } })
     const told = await lines('/api/generate', { model: 'agent', prompt: 'hi' })
     t.equal(told.map(({ response }) => response).join(''), 'Let me look é🎈.')
-    t.match(told.at(-1), { response: '', done: true })
+    t.match(told.at(-1), { response: /^$/, done: true })
     const schema = { type: 'object', properties: { colour: { type: 'string' } } }
     for (const [format, expected] of [['json', { type: 'json_object' }], [schema, { type: 'json_schema', json_schema: { schema } }]] as const) {
       await json('/api/generate', { model: 'agent', prompt: 'What is it?', images: ['iVBORw0KGgoAAAAA', '/9j/4AAA'], format })
@@ -275,10 +275,10 @@ t.test('keep_alive and requests that ask nothing', async t => {
   t.match(await ps(), [{ name: 'agent:latest', model: 'agent:latest', size_vram: 0, expires_at: /^23\d\d-/ }])
   await json('/api/chat', { ...question, keep_alive: '1m' })
   t.equal(slots.idleTimeoutMs('agent'), null, 'also where a client would have it go')
-  t.match(await lines('/api/generate', { model: 'agent', keep_alive: 0 }), [{ model: 'agent', response: '', done: true, done_reason: 'unload' }])
+  t.match(await lines('/api/generate', { model: 'agent', keep_alive: 0 }), [{ model: 'agent', response: /^$/, done: true, done_reason: 'unload' }])
   t.equal(slots.status('agent').state, 'offline')
   t.strictSame(await ps(), [])
-  t.match(await json('/api/chat', { model: 'agent', messages: [] }), { message: { role: 'assistant', content: '' }, done: true, done_reason: 'load' })
+  t.match(await json('/api/chat', { model: 'agent', messages: [] }), { message: { role: 'assistant', content: /^$/ }, done: true, done_reason: 'load' })
   t.equal(slots.status('agent').state, 'ready')
   await slots.create('other', { type: 'llm', provider: 'chatty', device: 'cpu', model: { default: 'fake-model' } })
   t.match(await json('/api/chat', { model: 'other', keep_alive: '1h' }), { done_reason: 'load' })

@@ -104,7 +104,7 @@ t.test('the openai client gets responses, whole and streamed', async t => {
     stream.on('event', one => { events.push(one) })
     t.equal((await stream.finalResponse()).output_text, 'Hello')
     t.same(events.map(one => one.sequence_number), events.map((_, i) => i))
-    t.match(events[0], { response: { output: [], model: 'fake-model', created_at: Number } })
+    t.match(events[0], { response: { output: { length: 0 }, model: 'fake-model', created_at: Number } })
     t.same(events.map(one => one.output_index), [undefined, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, undefined])
     t.match(events.filter(one => one.type === 'response.output_text.delta'), [{ content_index: 0 }, { content_index: 0 }])
     t.match(events.at(-3), { type: 'response.function_call_arguments.done', item_id: 'fc_1', name: 'go', arguments: '{}' })

@@ -27,12 +27,12 @@ t.test('a minimal spec becomes a container with safe defaults', async t => {
       RestartPolicy: { Name: 'no' },
       LogConfig: { Type: 'json-file', Config: { 'max-size': '5m', 'max-file': '2' } },
       IpcMode: 'private',
-      Mounts: [],
-      Devices: [],
-      DeviceRequests: [],
-      GroupAdd: [],
-      SecurityOpt: [],
-      Ulimits: []
+      Mounts: { length: 0 },
+      Devices: { length: 0 },
+      DeviceRequests: { length: 0 },
+      GroupAdd: { length: 0 },
+      SecurityOpt: { length: 0 },
+      Ulimits: { length: 0 }
     }
   })
   t.notMatch(JSON.stringify(body), /Privileged|Entrypoint|WorkingDir|ShmSize|CapAdd/, 'nothing that was not asked for')

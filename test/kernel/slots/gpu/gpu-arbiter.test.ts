@@ -88,7 +88,7 @@ t.test('an image request takes the GPU, and quiet gives it back', async t => {
   t.match(await lease('embed').catch((error: unknown) => error), { details: { retry_after_s: 60 } }, 'what is left of the window')
   await clock.advance(2 * MINUTE)
   t.strictSame(running(), ['chat', 'embed', 'talk'], 'all that were stopped are back')
-  t.match(disk.state, { mode: 'llm', saved_llm_slots: [] })
+  t.match(disk.state, { mode: 'llm', saved_llm_slots: { length: 0 } })
   t.strictSame(phases(), ['claiming', 'clearing', 'img', 'yielding', 'freeing', 'reloading', 'llm'])
   t.equal(fleet.status('img').state, 'offline')
 })
@@ -308,7 +308,7 @@ t.test('slots that vanish while image mode lasts are not brought back', async t 
   arbiter.switchTo('llm')
   await clock.advance(100)
   t.strictSame(running(), [])
-  t.match(disk.state, { mode: 'llm', saved_llm_slots: [] })
+  t.match(disk.state, { mode: 'llm', saved_llm_slots: { length: 0 } })
 })
 
 t.test('slots whose engines are on another machine neither give way to images nor make others do so', async t => {
@@ -386,7 +386,7 @@ t.test('the next gateway goes on where this one stopped', async t => {
   now = await crash(now)
   await clock.advance(5_000)
   t.strictSame(now.running(), ['chat', 'embed'], 'what was to come back is back')
-  t.match(disk.state, { mode: 'llm', saved_llm_slots: [] })
+  t.match(disk.state, { mode: 'llm', saved_llm_slots: { length: 0 } })
 })
 
 t.test('engines of unreadable slot files give way to the other mode as all others do', async t => {
@@ -446,7 +446,7 @@ t.test('a damaged state file means LLM mode, and the newest write stays', async 
   t.strictSame(lines, [])
   t.strictSame(await open('bad.json').read(), fresh, 'never a reason not to start')
   t.equal(lines.length, 1)
-  t.match(await open('old.json').read(), { mode: 'img', pinned: false, saved_llm_slots: [] })
+  t.match(await open('old.json').read(), { mode: 'img', pinned: false, saved_llm_slots: { length: 0 } })
   const file = open('new/gpu.json')
   void file.write({ ...fresh, mode: 'img' as const, last_img_activity: 12.5 })
   await file.write({ ...fresh, mode: 'llm' as const })

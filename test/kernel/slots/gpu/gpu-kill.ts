@@ -150,7 +150,7 @@ async function clearsUp (t: Test, gateway: DoomedGateway, home: string, point: K
   t.equal((await image(gateway)).status, 200, 'an image is made')
   t.strictSame([(await standing(gateway)).mode, await runningIn(home)], ['generation', ['img']])
   t.equal((await switchTo(gateway, 'inference')).status, 202)
-  t.match(await standing(gateway), { mode: 'inference', arbiter: { saved_llm_slots: [] } })
+  t.match(await standing(gateway), { mode: 'inference', arbiter: { saved_llm_slots: { length: 0 } } })
   t.equal((await chat(gateway)).status, 200, 'and the language model is back')
   t.strictSame(await runningIn(home), ['chat'])
   t.match(await onDisk(home), { mode: 'llm' })

@@ -83,7 +83,7 @@ t.test('a model looks after the board', async t => {
       t.equal(results.get(name)?.error, undefined, `${name}: ${JSON.stringify(results.get(name)).slice(0, 200)}`)
     }
     t.match(await task(fence, 'garden'), { status: 'todo', assignee: 'ann' })
-    t.match(await task(gate, 'garden'), { status: 'blocked', block_reason: 'no paint', comments: [{ body: 'waiting' }], deps: { parents: [] } })
+    t.match(await task(gate, 'garden'), { status: 'blocked', block_reason: 'no paint', comments: [{ body: 'waiting' }], deps: { parents: { length: 0 } } })
     t.equal(seen.length, 3)
     t.match(seen[0], { max_tokens: 4096, stream: true, messages: [{ role: 'system', content: /'garden'/ }, { role: 'user', content: 'do it' }] })
     t.match(turns()[0], { target: 'garden', outcome: 'ok', actor: 'dashboard' })

@@ -48,11 +48,11 @@ t.test('a bare machine, a tier, and slots that serve', async t => {
     slots: [
       { slot: 'agent', model_id: 'small', created: true, device: 'cpu', pull_job_id: /^[0-9a-f]{16}$/, skipped: null, error: null },
       { slot: 'coder', created: true },
-      { slot: 'tts', model_id: '', created: true, pull_job_id: null },
+      { slot: 'tts', model_id: /^$/, created: true, pull_job_id: null },
       { slot: 'img', created: false, skipped: 'not_applicable_on_this_hardware' },
       { slot: 'npu', skipped: 'not_applicable_on_this_hardware' }
     ],
-    extensions: [],
+    extensions: { length: 0 },
     next: 'pull'
   })
   t.equal(json.slots[0].pull_job_id, json.slots[1].pull_job_id, 'two slots share a pull')
@@ -165,7 +165,7 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
   })
   t.equal(status, 200)
   t.match(json, {
-    model_ids: [],
+    model_ids: { length: 0 },
     slots: [
       { slot: 'mine', created: true, device: 'gpu-rocm', error: null }, { slot: 'stt', skipped: 'not_applicable_on_this_hardware' },
       { slot: 'embed', created: false, error: /nonsense/ }, { slot: 'npu', created: true, device: 'npu' }

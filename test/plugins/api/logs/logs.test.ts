@@ -93,12 +93,12 @@ t.test('a gateway that stops takes its readers along', async t => {
 t.test('a journal that may not be read', async t => {
   const { journal, get } = await journalGateway(t)
   journal.deny()
-  t.match((await get(`unit=${UNIT}`)).json, { lines: [], hint: 'No journal files were opened due to insufficient permissions.' })
+  t.match((await get(`unit=${UNIT}`)).json, { lines: { length: 0 }, hint: 'No journal files were opened due to insufficient permissions.' })
 })
 
 t.test('a host without the tool, and a tool that is killed', async t => {
   const gateway = await api(t, { svc: `[plugins.config.api-logs]\njournalctl = "${join(t.testdir(), 'nowhere')}"\n` })
-  t.match(await gateway.call('GET', `/api/logs?unit=${UNIT}`), { status: 200, json: { unit: UNIT, lines: [], count: 0, hint: /no journalctl/ } })
+  t.match(await gateway.call('GET', `/api/logs?unit=${UNIT}`), { status: 200, json: { unit: UNIT, lines: { length: 0 }, count: 0, hint: /no journalctl/ } })
   const stream = await openStream(t, gateway, `/api/logs/stream?unit=${UNIT}`)
   t.match(await stream.next(), { event: 'error', data: { message: /no journalctl/ } })
   t.equal(await stream.next(), null)
@@ -114,7 +114,7 @@ t.test('a host without the tool, and a tool that is killed', async t => {
 
 t.test('units of slots are the logs of their engines', async t => {
   const { gateway, journal, get } = await journalGateway(t)
-  t.match((await get('unit=svc-slot@agent.service')).json, { unit: 'svc-slot@agent.service', lines: [], count: 0, hint: /svc slot load agent/ })
+  t.match((await get('unit=svc-slot@agent.service')).json, { unit: 'svc-slot@agent.service', lines: { length: 0 }, count: 0, hint: /svc slot load agent/ })
   const stream = await openStream(t, gateway, '/api/logs/stream?unit=svc-slot@agent&n=10')
   await gateway.call('POST', '/api/slots/agent/load')
   gateway.runtime.write('loading', 'GET /health 200', 'HF_TOKEN=abc', 'done')

@@ -55,7 +55,7 @@ for (const [name, machine, device, card] of [
     t.match(await setUp(gateway, 'auto'), { coder: device })
     const create = (slot: object): ReturnType<Api['call']> => gateway.call('POST', '/api/slots', slot)
     await create({ name: 'npu', type: 'llm', device: 'npu', model: { default: 'llama3.2:1b' } })
-    t.match(await launched(gateway, 'npu'), { devices: ['/dev/accel/accel0', '/dev/dri/renderD128'], cdiDevices: [] })
+    t.match(await launched(gateway, 'npu'), { devices: ['/dev/accel/accel0', '/dev/dri/renderD128'], cdiDevices: { length: 0 } })
     await create({ name: 'card', type: 'llm', device, gpu_index: 0, model: { default: 'fake-model' } })
     t.match(await launched(gateway, 'card'), card)
   })

@@ -41,7 +41,7 @@ t.test('settings are read without secrets, and a change keeps comments', async t
     _svc: {
       apply_plan: {
         live: ['dispatcher.ping_interval_s', 'slots.idle_timeout_s'], slot_restart: ['slots.publish_host'], gateway_restart: ['server.port'],
-        unknown: ['memory.graph.new_key'], slots: []
+        unknown: ['memory.graph.new_key'], slots: { length: 0 }
       },
       warnings: [/exposes engines/]
     }
@@ -59,7 +59,7 @@ t.test('settings are read without secrets, and a change keeps comments', async t
   t.notMatch(file, /ping_interval_s/)
 
   const same = await gateway.call('PATCH', '/api/settings', { slots: { idle_timeout_s: 60 } })
-  t.match(same.json._svc.apply_plan, { live: [], slot_restart: [], gateway_restart: [], unknown: [] }, 'nothing changed')
+  t.match(same.json._svc.apply_plan, { live: { length: 0 }, slot_restart: { length: 0 }, gateway_restart: { length: 0 }, unknown: { length: 0 } }, 'nothing changed')
   t.equal(gateway.gateway.kernel().events.list({ type: 'system.*' }).events.length, 1)
   t.equal((await gateway.call('PATCH', '/api/settings', {})).status, 200)
   t.equal((await gateway.call('POST', '/api/settings', {})).status, 405)
@@ -117,7 +117,7 @@ t.test('the schema and the apply plan describe every setting', async t => {
   const plan = (await gateway.call('GET', '/api/settings/apply-plan')).json
   t.same(plan.apply_classes, [...applyClasses])
   t.match(plan.registry, {
-    'slots.idle_timeout_s': { apply_class: 'live', services: [] },
+    'slots.idle_timeout_s': { apply_class: 'live', services: { length: 0 } },
     'slots.publish_host': { apply_class: 'slot-restart', services: ['slots'] },
     'server.port': { apply_class: 'gateway-restart', services: ['gateway'] },
     'plugins.config': { apply_class: 'gateway-restart' },

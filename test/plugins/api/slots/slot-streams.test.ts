@@ -38,10 +38,10 @@ t.test('a stream of logs goes on with the next engine, without secrets', async t
   const gateway = await api(t)
   const { runtime } = gateway
   const logs = async (query = '') => (await gateway.call('GET', `/api/slots/agent/logs${query}`)).json
-  t.match(await logs(), { name: 'agent', logs: [], hint: /offline.*svc slot load agent/ })
+  t.match(await logs(), { name: 'agent', logs: { length: 0 }, hint: /offline.*svc slot load agent/ })
   const following = await openStream(t, gateway, '/api/slots/agent/logs/stream')
   await gateway.call('POST', '/api/slots/agent/load')
-  t.match(await logs(), { logs: [], hint: /anything yet/ })
+  t.match(await logs(), { logs: { length: 0 }, hint: /anything yet/ })
 
   runtime.write('loading', 'request: GET /health 127.0.0.1 200', 'Authorization: Bearer sk-secret', 'HF_TOKEN=abc', 'done')
   const quiet = ['loading', 'Authorization: ***REDACTED***', 'HF_TOKEN=***REDACTED***', 'done']
@@ -66,7 +66,7 @@ t.test('a stream of logs goes on with the next engine, without secrets', async t
   t.match(await following.next(), { data: 'second engine' }, 'the stream goes on with the next engine')
 
   runtime.logFailure = new Error('journal is gone')
-  t.match(await logs(), { logs: [], hint: /cannot be read: journal is gone/ })
+  t.match(await logs(), { logs: { length: 0 }, hint: /cannot be read: journal is gone/ })
   await gateway.call('POST', '/api/slots/agent/restart')
   t.match(await following.next(), { event: 'degraded', data: { message: /agent.*journal is gone/ } })
   runtime.logFailure = null

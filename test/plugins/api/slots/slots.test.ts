@@ -145,7 +145,7 @@ t.test('device and profile of a new slot agree, and the NPU runs one engine', as
   t.match(await gateway.call('PUT', '/api/slots/m/config', { enabled: true }), { status: 409, json: { error: { code: 'slot.npu_exclusivity_violation' } } })
   t.match(await gateway.call('PUT', '/api/slots/n/config', { enabled: false }), { status: 200 })
   t.match(await gateway.call('PUT', '/api/slots/m/config', { enabled: true }), { status: 200 })
-  t.match(gateway.gateway.inference().slots.check([...gateway.gateway.kernel().config.snapshot.slots.values()]), [])
+  t.match(gateway.gateway.inference().slots.check([...gateway.gateway.kernel().config.snapshot.slots.values()]), { length: 0 })
 })
 
 t.test('a slot is created, changed, read and deleted, with an audit row each', async t => {
@@ -258,7 +258,7 @@ t.test('a slot is loaded, restarted, swapped and unloaded over the API', async t
   t.match(await gateway.file('etc/svc/slots/agent.toml'), /default = "other-model"/, 'a load writes the model down')
   await refused(t, gateway, { call: ['POST', '/api/slots/agent/load', { model: 'unknown' }], status: 404, code: 'model.not_found' })
 
-  t.match((await gateway.call('POST', '/api/slots/agent/unload', {})).json, { state: 'offline', container_status: 'stopped', models: [], mem_mb: 0 })
+  t.match((await gateway.call('POST', '/api/slots/agent/unload', {})).json, { state: 'offline', container_status: 'stopped', models: { length: 0 }, mem_mb: 0 })
   t.match((await gateway.call('POST', '/api/slots/agent/unload')).json, { state: 'offline' }, 'again is no error')
   await gateway.call('PUT', '/api/slots/agent/config', { pinned: true })
   await gateway.call('POST', '/api/slots/agent/load')
@@ -279,7 +279,7 @@ t.test('a load that fails tells why, and the record keeps it', async t => {
   await refused(t, gateway, { call: ['POST', '/api/slots/agent/load'], status: 502, code: 'slot.load_failed', message: /no such device/ })
   t.match((await gateway.call('GET', '/api/slots/agent')).json, {
     state: 'error', container_status: 'crashed', container_health: false,
-    metadata: { failure: { code: 'runtime.failed', message: /no such device/, attempts: 1, retry_at: Number, log_tail: [] } }
+    metadata: { failure: { code: 'runtime.failed', message: /no such device/, attempts: 1, retry_at: Number, log_tail: { length: 0 } } }
   })
   t.match(gateway.audit()[0], { action: 'slot.load', outcome: 'error', error: /no such device/, after: { state: 'error' } })
 })

@@ -35,7 +35,7 @@ t.test('a dry run tells what apply then does; what the stack does not name goes'
   const preview = await apply(gateway, 'mine', true)
   t.equal(preview.status, 200, preview.text)
   t.match(preview.json, {
-    stack: 'mine', dry_run: true, creates: ['helper', 'embed'], unloads: ['old'], profiles: [], warnings: [],
+    stack: 'mine', dry_run: true, creates: ['helper', 'embed'], unloads: ['old'], profiles: { length: 0 }, warnings: { length: 0 },
     changes: [{ slot: 'agent', before_model: 'chatty', after_model: 'coder', changed: true }, { slot: 'helper', before_model: null, after_model: 'small' }, { slot: 'embed' }],
     capabilities: [{ child: 'embed', slot: 'embed', before: null, after: { device: 'cpu', provider: 'llm-server', model: 'nomic', enabled: true } }]
   })
@@ -49,7 +49,7 @@ t.test('a dry run tells what apply then does; what the stack does not name goes'
   const applied = await apply(gateway)
   t.equal(applied.status, 200, applied.text)
   t.same(agreement(applied.json), agreement(preview.json))
-  t.match(applied.json.converged, { loaded: ['helper'], swapped: ['agent'], reloaded: [], unloaded: ['old'], capabilities_applied: ['embed'], errors: [] })
+  t.match(applied.json.converged, { loaded: ['helper'], swapped: ['agent'], reloaded: { length: 0 }, unloaded: ['old'], capabilities_applied: ['embed'], errors: { length: 0 } })
   t.same(states(gateway), { agent: 'ready', embed: 'ready', helper: 'ready', old: 'offline' })
   t.equal(gateway.slots.status('agent').modelId, 'coder')
   const agent = await gateway.file('etc/svc/slots/agent.toml')
@@ -65,7 +65,7 @@ t.test('a dry run tells what apply then does; what the stack does not name goes'
   const settled = etc(gateway)
   const again = await apply(gateway)
   t.same(etc(gateway), settled, 'to apply it again changes nothing')
-  t.match(again.json, { summary: ['no change'], created: [], converged: { loaded: [], swapped: [], reloaded: [], skipped: ['agent', 'helper'], unloaded: [] } })
+  t.match(again.json, { summary: ['no change'], created: { length: 0 }, converged: { loaded: { length: 0 }, swapped: { length: 0 }, reloaded: { length: 0 }, skipped: ['agent', 'helper'], unloaded: { length: 0 } } })
   t.notOk(again.json.changes.some(({ changed }: { changed: boolean }) => changed))
 })
 
@@ -167,7 +167,7 @@ t.test('an apply that would leave a serving slot dead is refused unless it is fo
   t.same(etc(gateway), before, 'nothing is written')
   t.equal(states(gateway).agent, 'ready', 'and it goes on serving')
   t.match((await gateway.call('GET', '/api/stacks')).json.stacks.map(({ slug, lacks }: Record<string, unknown>) => [slug, lacks]),
-    [['saber', []], ['forge', []], ['pi', []], ['mine', ['gpu-cuda']]])
+    [['saber', { length: 0 }], ['forge', { length: 0 }], ['pi', { length: 0 }], ['mine', ['gpu-cuda']]])
   t.match((await apply(gateway, 'mine', false, true)).json, { converged: { errors: [{ target: 'capability:embed' }, { target: 'slot:agent' }, {}, {}] } })
 })
 
@@ -232,7 +232,7 @@ t.test('what a row leaves open', async t => {
   }, { name: 'x', slots: [{ slot: 'agent', model: 'coder' }, { slot: 'new', model: 'picky', device: 'gpu-vulkan' }] })
   await apply(gateway)
   const config = gateway.slots.config('agent')
-  t.match(config, { device: 'gpu-vulkan', profile: null, mtp: null, role: null, vision: false, server: { extra_args: [] } })
+  t.match(config, { device: 'gpu-vulkan', profile: null, mtp: null, role: null, vision: false, server: { extra_args: { length: 0 } } })
   t.equal(gateway.slots.config('new').profile, 'mine', 'the profile that its model prefers')
   t.match((await apply(gateway)).json, { summary: ['no change'] })
   await gateway.slots.update('new', { profile: 'vulkan' })
@@ -247,7 +247,7 @@ t.test('a row that does not name a profile keeps a chosen one as long as it suit
   await apply(gateway)
   t.match(gateway.slots.config('agent'), { profile: 'mine', model: { default: 'coder' } })
   await gateway.call('PUT', '/api/stacks/mine', { name: 'x', slots: [{ slot: 'agent', model: 'coder', device: 'cpu' }] })
-  t.match((await apply(gateway)).json, { converged: { errors: [] } })
+  t.match((await apply(gateway)).json, { converged: { errors: { length: 0 } } })
   t.match(gateway.slots.config('agent'), { device: 'cpu', profile: null }, 'on another device it does not')
 })
 
@@ -295,7 +295,7 @@ t.test('the stack that is applied last wins', async t => {
   const second = apply(gateway, 'next')
   t.match((await first).json, { error: { code: 'stacks.superseded', message: /stack 'next' was applied in the meantime/ } })
   release()
-  t.match((await second).json, { stack: 'next', converged: { loaded: ['old'], errors: [] } })
+  t.match((await second).json, { stack: 'next', converged: { loaded: ['old'], errors: { length: 0 } } })
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'next', drift: 'clean' })
   t.match(states(gateway), { old: 'ready', agent: 'offline', helper: 'offline' })
 })

@@ -110,7 +110,7 @@ t.test('the demo model answers completions and chats as llama-server does', asyn
     const body = { messages: [{ role: 'user', content: 'x' }], tools: [clock, weather], seed: 3 }
     const named = { ...body, tool_choice: { type: 'function', function: { name: 'weather' } } }
     const whole = (await post(url, '/v1/chat/completions', named)).json as unknown as Said
-    t.match(whole.choices, [{ finish_reason: 'tool_calls', message: { content: '', tool_calls: [{ id: /^\w{32}$/, type: 'function', function: { name: 'weather' } }] } }])
+    t.match(whole.choices, [{ finish_reason: 'tool_calls', message: { content: /^$/, tool_calls: [{ id: /^\w{32}$/, type: 'function', function: { name: 'weather' } }] } }])
     t.match(JSON.parse(whole.choices[0]!.message.tool_calls![0]!.function.arguments), { city: /^(Bern|Oslo)$/ })
     const any = (await post(url, '/v1/chat/completions', { ...body, tool_choice: 'required' })).json as unknown as Said
     t.match(any.choices[0]!.message.tool_calls, [{ function: { name: /^(weather|clock)$/ } }])

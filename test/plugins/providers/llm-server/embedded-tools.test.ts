@@ -124,7 +124,7 @@ t.test('the thoughts of a reasoning model are kept apart from its answer', async
 
   await t.test('its thoughts are told beside its answer', async t => {
     t.match((await chat({})).choices, [{ finish_reason: 'stop', message: { content: ' Hello there', reasoning_content: ' I should greet. ' } }])
-    t.match((await chat({ max_tokens: 3 })).choices, [{ finish_reason: 'length', message: { content: '', reasoning_content: /I should $/ } }])
+    t.match((await chat({ max_tokens: 3 })).choices, [{ finish_reason: 'length', message: { content: /^$/, reasoning_content: /I should $/ } }])
     t.match((await chat({ reasoning_format: 'none' })).choices, [{ message: { content: '<think> I should greet. </think> Hello there', reasoning_content: undefined } }])
     const { chunks, text } = await stream(url, '/v1/chat/completions', { messages: [user] })
     t.equal(text, ' Hello there')

@@ -121,7 +121,7 @@ t.test('a model specifies and decomposes tasks', async t => {
     t.match(walls, { status: 'todo', assignee: 'ann', deps: { parents: [floor.id] } })
     t.equal(roof.deps.parents.length, 2)
     t.match(await call('POST', `/tasks/${floor.id}/decompose`), { error: { code: 'board.too_deep' } })
-    t.match(await call('POST', `/tasks/${id}/undo`), { status: 'triage', deps: { parents: [], children: [] }, dep_count: null })
+    t.match(await call('POST', `/tasks/${id}/undo`), { status: 'triage', deps: { parents: { length: 0 }, children: { length: 0 } }, dep_count: null })
     t.equal(await count(), before)
     t.match(await call('GET', `/tasks/${floor.id}`), { error: { code: 'board.task_not_found' } })
     const again = await call('POST', `/tasks/${id}/decompose`) as unknown as Task
@@ -176,7 +176,7 @@ t.test('a model specifies and decomposes tasks', async t => {
     const whole = await task(made.id)
     t.match(whole, { status: 'todo', assignee: 'ann', deps: { parents: [String, String] } })
     t.match(whole.events.at(-1), { kind: 'decompose', json: { actor: 'system' } })
-    t.match(await call('POST', `/tasks/${made.id}/undo`), { status: 'triage', deps: { parents: [] } })
+    t.match(await call('POST', `/tasks/${made.id}/undo`), { status: 'triage', deps: { parents: { length: 0 } } })
     await call('PATCH', `/tasks/${made.id}`, { status: 'todo' })
     await call('PATCH', `/tasks/${made.id}`, { status: 'triage' })
     const moved = await add({ title: 'moved', status: 'todo' })
@@ -201,7 +201,7 @@ t.test('a model specifies and decomposes tasks', async t => {
     const last = await add({ title: 'last' })
     await decomposed(last.id)
     t.strictSame(questions().slice(3), ['open', 'last'], 'what waited is forgotten')
-    t.match(await task(open.id), { status: 'triage', deps: { parents: [] } })
+    t.match(await task(open.id), { status: 'triage', deps: { parents: { length: 0 } } })
 
     answer = () => json(500, '{"error":{"message":"out of memory"}}')
     const failing = await add({ title: 'failing' })

@@ -39,7 +39,7 @@ t.test('facts become observations in one change, by those who may read them, and
   t.match((await observations(call)).find(({ text }) => text === 'Alice works at Acme.'), { tags: ['a'], proof_count: 2, document_id: null, source_memory_ids: { length: 2 } })
   const { id } = (await observations(call)).find(({ text }) => text === 'Alice works at Acme.')!
   t.match((await call('GET', `b/memories/${String(id)}`)).body, {
-    history: [], source_memories: [{ text: 'Alice works at Acme.', type: 'world', occurred_start: null }, { text: 'Alice likes Acme.' }]
+    history: { length: 0 }, source_memories: [{ text: 'Alice works at Acme.', type: 'world', occurred_start: null }, { text: 'Alice likes Acme.' }]
   })
   t.match((await call('GET', 'b/observations/scopes')).body, { total: 2, scopes: [{ count: 1 }, { count: 1 }] })
   t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 0, total_observations: 2, last_consolidated_at: String })

@@ -65,7 +65,7 @@ t.test('a knowledge base of a thousand pages is searched, exported, cloned and m
   t.equal(found.results.length, 50)
   t.match(found.results[0], { id: 'kp-m990', score: 0.9, snippet: /^The sea/ }, 'the best one first')
   t.match(found.results[1], { id: 'kp-m0', score: 0.4 }, 'and those that are as good in their order')
-  t.match((await call('GET', 'b/knowledge-base/search?q=sea&tags=p1&tags_match=any_strict')).body, { total: 0, results: [] })
+  t.match((await call('GET', 'b/knowledge-base/search?q=sea&tags=p1&tags_match=any_strict')).body, { total: 0, results: { length: 0 } })
   t.match((await call('GET', `b/knowledge-base/search?q=${'word%20'.repeat(2000)}sea`)).status, 200, 'of a long query the first words count')
 
   const { headers, body } = await begun({ engine: engine as Wire['engine'] }, '/v1/default/banks/b/knowledge-base/export')

@@ -29,12 +29,12 @@ t.test('what is retained is answered once it is durable, and listed as the wire 
   t.match(row, {
     text: 'Alice works at Acme Corp in Berlin.', context: 'chat about work', date: '2024-05-01T00:00:00+00:00', fact_type: 'world', document_id: 'doc-1',
     mentioned_at: '2024-05-01T00:00:00+00:00', occurred_start: null, entities: 'Alice, Acme Corp', chunk_id: 'b_doc-1_0', proof_count: 1,
-    tags: ['team', 'user:alice'], metadata: { src: 'chat' }, state: 'valid', source_memory_ids: []
+    tags: ['team', 'user:alice'], metadata: { src: 'chat' }, state: 'valid', source_memory_ids: { length: 0 }
   })
   t.match((await call('GET', `b/memories/${row.id}`)).body, { id: row.id, type: 'world', entities: ['Alice', 'Acme Corp'], observation_scopes: null })
   t.match((await call('GET', 'b/entities')).body, { items: [{ mention_count: 1, last_seen: '2024-05-01T00:00:00+00:00', metadata: {} }, {}], total: 2 })
   const [{ id }] = (await call('GET', 'b/entities')).body.items
-  t.match((await call('GET', `b/entities/${id}`)).body, { id, observations: [] })
+  t.match((await call('GET', `b/entities/${id}`)).body, { id, observations: { length: 0 } })
   t.match((await call('GET', 'b/entities/graph')).body, { edges: [{ data: { linkType: 'cooccurrence', weight: 1 } }], total_entities: 2 })
   t.same((await call('GET', 'b/tags')).body, { items: [{ tag: 'team', count: 1 }, { tag: 'user:alice', count: 1 }], total: 2, limit: 100, offset: 0 })
   t.same((await call('GET', 'b/tags?q=user:*')).body.items, [{ tag: 'user:alice', count: 1 }])
@@ -68,7 +68,7 @@ t.test('a NUL is left out of what is kept and asked for, and nothing behind it i
   const { call } = openEngine(t)
   await retain(call, 'b', { content: 'before\0behind', document_id: 'a\0b', tags: ['t\0ag'], metadata: { key: 'c\0d' } })
   t.match((await list(call, 'b')).items, [{ text: 'beforebehind', document_id: 'ab', tags: ['tag'], metadata: { key: 'cd' } }])
-  t.match((await list(call, 'b', 'q=%00nowhere')).items, [], 'not all of them')
+  t.match((await list(call, 'b', 'q=%00nowhere')).items, { length: 0 }, 'not all of them')
   t.match(await retain(call, 'b', '\0'), { status: 422 }, 'no text is left')
 })
 
@@ -240,7 +240,7 @@ t.test('a memory is invalidated, comes back, is edited with its history, and is 
   const secret = items.find(({ text }: { text: string }) => text.startsWith('The')).id
   t.match((await call('PATCH', `b/memories/${paris}`, { text: 'Paris is in France.' })).body, { text: 'Paris is in France.', edited_at: String })
   t.match((await call('GET', `b/memories/${paris}/history`)).body, [{ previous_text: 'Paris is in Spain.', changed_at: String }])
-  t.match((await call('PATCH', `b/memories/${paris}`, { state: 'invalidated', reason: 'wrong' })).body, { state: 'invalidated', invalidation_reason: 'wrong', entities: [] })
+  t.match((await call('PATCH', `b/memories/${paris}`, { state: 'invalidated', reason: 'wrong' })).body, { state: 'invalidated', invalidation_reason: 'wrong', entities: { length: 0 } })
   t.match(await call('GET', `b/memories/${paris}/history`), { status: 404, body: { detail: `Memory unit '${paris}' not found` } })
   t.same(await texts(call, 'b'), ['The zebra-secret word.'])
   t.same(await texts(call, 'b', 'state=invalidated'), ['Paris is in France.'])

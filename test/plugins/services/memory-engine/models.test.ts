@@ -13,7 +13,7 @@ t.test('directives are made, listed by weight, tags and state, changed and delet
     name: 'be short', content: 'Always answer briefly', priority: 2, is_active: true
   })
   t.match(short, {
-    bank_id: 'b', name: 'be short', content: 'Always answer briefly', priority: 2, is_active: true, tags: [],
+    bank_id: 'b', name: 'be short', content: 'Always answer briefly', priority: 2, is_active: true, tags: { length: 0 },
     created_at: /\+00:00$/
   })
   await call('POST', 'b/directives', { name: 'late', content: 'x', tags: ['a'], is_active: false })
@@ -52,7 +52,7 @@ t.test('without a language model mental models are kept, and what would make one
   for (const [method, path, body] of [['POST', 'mental-models/mm-1/refresh'], ['POST', 'mental-models/mm-1/dry-run-refresh'], ['POST', 'reflect', { query: 'x' }]] as const) {
     t.match(await call(method, `b/${path}`, body), { status: 501, body: { detail: way, error: { code: 'memory.engine_unsupported', message: way } } }, path)
   }
-  t.match((await call('GET', 'b/mental-models/mm-1')).body, { name: 'About Alice', content: '', max_tokens: 2048, trigger: { mode: 'full', keep_trace: false }, last_refresh_failed_at: String })
+  t.match((await call('GET', 'b/mental-models/mm-1')).body, { name: 'About Alice', content: /^$/, max_tokens: 2048, trigger: { mode: 'full', keep_trace: false }, last_refresh_failed_at: String })
   t.match((await call('GET', 'b/mental-models')).body, { total: 1, items: [{ id: 'mm-1', content: null, source_query: null, trigger: null }] })
   t.match((await call('GET', 'b/mental-models/mm-1/history')).body, [{ kind: 'refresh_failed', failure_reason: 'unexpected_error', error_message: way }])
   t.match(await call('POST', 'b/mental-models', { id: 'mm-1', name: 'x', source_query: 'y' }), { status: 409, body: { detail: `Mental model 'mm-1' already exists in bank 'b'` } })
@@ -87,10 +87,10 @@ t.test('a refresh writes what the model makes of the memories in scope, keeps wh
   t.match(await over(call, 'b', failed.operation_id), { status: 'failed', error_message: /empty document/ })
   t.match((await call('GET', 'b/mental-models/mm')).body, { content: 'Alice works at Globex.', last_refresh_failed_at: String })
   t.match((await call('GET', 'b/mental-models/mm/history')).body, [{ kind: 'refresh_failed' }, { previous_content: 'Alice works at Acme.' }])
-  t.match((await call('POST', 'b/mental-models/mm/clear')).body, { content: '', reflect_response: null })
+  t.match((await call('POST', 'b/mental-models/mm/clear')).body, { content: /^$/, reflect_response: null })
   answers.push('Something.')
   t.match((await call('POST', 'b/mental-models/mm/dry-run-refresh')).body, {
-    outcome: 'content_written', would_persist: true, current_content: '', candidate_content: 'Something.', diff: '+Something.',
+    outcome: 'content_written', would_persist: true, current_content: /^$/, candidate_content: 'Something.', diff: '+Something.',
     scope: { tags: ['mm'], tags_match: 'all_strict', exclude_mental_model_ids: ['mm'] }, usage: { total_tokens: 20 }
   })
   t.equal((await call('GET', 'b/mental-models/mm')).body.content, '', 'and kept nothing of it')
@@ -218,7 +218,7 @@ t.test('reflect answers from memories alone, lists them, fills a schema, and tel
   const { body } = await call('POST', 'b/reflect', { query: 'Where does Alice live?', include: { facts: {}, tool_calls: {} } })
   t.match(body, {
     text: 'In Berlin.', structured_output: null, usage: { input_tokens: 10, output_tokens: 10, total_tokens: 20 },
-    based_on: { memories: [{ text: /Alice lives/, type: 'world', document_id: 'd', chunk_id: 'b_d_0', tags: ['a'] }], mental_models: [], directives: [] },
+    based_on: { memories: [{ text: /Alice lives/, type: 'world', document_id: 'd', chunk_id: 'b_d_0', tags: ['a'] }], mental_models: { length: 0 }, directives: { length: 0 } },
     trace: { tool_calls: [{ tool: 'recall', output: { count: 1 } }], llm_calls: [{ scope: 'reflect' }] }
   })
   t.equal(asked[0]!.split('</memory>').length - 1, 2, 'a memory cannot end the place where memories stand')
@@ -239,7 +239,7 @@ t.test('reflect answers from memories alone, lists them, fills a schema, and tel
 t.test('the knowledge base is a tree of folders and pages that can be searched, moved, exported and deleted', async t => {
   const { call } = openWithChat(t, () => 'Carol plays the cello.')
   const { body: folder } = await call('POST', 'b/knowledge-base/folders', { name: 'F' })
-  t.match(folder, { id: /^kf-[0-9a-f]{32}$/, kind: 'folder', name: 'F', parent_id: null, mental_model_id: null, is_stale: null, children: [] })
+  t.match(folder, { id: /^kf-[0-9a-f]{32}$/, kind: 'folder', name: 'F', parent_id: null, mental_model_id: null, is_stale: null, children: { length: 0 } })
   const { status, body: page } = await call('POST', 'b/knowledge-base/pages', { name: 'P', source_query: 'What about Carol?', parent_id: folder.id })
   t.equal(status, 201)
   t.match(page, { page_id: /^kp-/, mental_model_id: /^mm-/ })
@@ -247,7 +247,7 @@ t.test('the knowledge base is a tree of folders and pages that can be searched, 
   t.match((await call('GET', 'b/knowledge-base/tree')).body, {
     roots: [{ id: folder.id, children: [{ id: page.page_id, kind: 'page', description: 'What about Carol?', trigger: { mode: 'delta', fact_types: ['observation'] } }] }]
   })
-  t.match((await call('GET', `b/knowledge-base/pages/${page.page_id}`)).body, { type: 'knowledge-page', body: '', markdown: /^---\nid: "kp-.*\n---\n\nNo content yet\.\n$/s })
+  t.match((await call('GET', `b/knowledge-base/pages/${page.page_id}`)).body, { type: 'knowledge-page', body: /^$/, markdown: /^---\nid: "kp-.*\n---\n\nNo content yet\.\n$/s })
   t.match((await call('GET', 'b/knowledge-base/search?q=Carol')).body, { total: 1, results: [{ id: page.page_id, snippet: 'No content yet.', score: 0.5 }] })
   t.match((await call('GET', 'b/knowledge-base/search?q=nothing')).body, { total: 0 })
   await call('PATCH', `b/mental-models/${page.mental_model_id}`, { trigger: { fact_types: null } })

@@ -28,7 +28,7 @@ t.test('recall finds by words, whatever their endings, and answers as the wire d
       mentioned_at: '2024-05-01T00:00:00+00:00', document_id: 'd', metadata: { src: 'chat' }, chunk_id: 'b_d_0', tags: ['team'], source_fact_ids: null,
       scores: { final: Number, reranker: null, semantic: null, keyword: Number }, attachments: null
     }],
-    entities: { Alice: { entity_id: String, canonical_name: 'Alice', observations: [] }, Berlin: {} },
+    entities: { Alice: { entity_id: String, canonical_name: 'Alice', observations: { length: 0 } }, Berlin: {} },
     chunks: { b_d_0: { id: 'b_d_0', text: 'Alice works at Acme Corp in Berlin.', chunk_index: 0, truncated: false } },
     source_facts: {}, source_facts_truncated: false, trace: { steps: { text: null, vectors: 'there is none', rerank: 'there is none' } }
   })

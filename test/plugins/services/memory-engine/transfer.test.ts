@@ -374,10 +374,10 @@ t.test('a template has what a bank is like, and is applied as a whole or not at 
     mental_models: [{ id: 'mm', name: 'M', source_query: 'q?' }]
   }
   const created = { config_applied: true, mental_models_created: ['mm'], mental_models_updated: [], directives_created: ['d'], directives_updated: [] }
-  t.match((await call('POST', 'b/import?dry_run=true', template)).body, { ...created, bank_id: 'b', operation_ids: [], dry_run: true })
+  t.match((await call('POST', 'b/import?dry_run=true', template)).body, { ...created, bank_id: 'b', operation_ids: { length: 0 }, dry_run: true })
   t.match(await call('GET', 'b/config'), { status: 404 }, 'a dry run makes nothing')
   t.match((await call('POST', 'b/import', template)).body, { ...created, operation_ids: [String], dry_run: false })
-  t.match((await call('POST', 'b/import', template)).body, { mental_models_created: [], mental_models_updated: ['mm'], directives_created: [], directives_updated: ['d'] })
+  t.match((await call('POST', 'b/import', template)).body, { mental_models_created: { length: 0 }, mental_models_updated: ['mm'], directives_created: { length: 0 }, directives_updated: ['d'] })
   const { body } = await call('GET', 'b/export')
   t.match(body, { version: '1', bank: { reflect_mission: 'm', retain_chunk_size: 500, retain_mission: null }, mental_models: [{ id: 'mm', max_tokens: 2048 }], directives: [{ name: 'd' }] })
   t.match(await call('POST', 'c/import', body), { status: 200 }, 'what was exported can be imported')

@@ -402,6 +402,6 @@ t.test('the embedded engine keeps the same promises', async t => {
   const refused = await host.call('POST', '/api/memory/banks/shared/reflect', { query: 'who?' })
   t.match([refused.status, refused.json], [501, { error: { code: 'memory.engine_unsupported' }, detail: String }])
   t.strictSame(await ok('POST', '/api/memory/delete', { ids: [shared.id] }), { deleted: 1 })
-  t.match(await ok('GET', '/api/memory/list'), { items: [] })
+  t.match(await ok('GET', '/api/memory/list'), { items: { length: 0 } })
   t.match(await ok('DELETE', '/api/memory/banks/private__bob?confirm=private__bob'), { success: true })
 })

@@ -42,7 +42,7 @@ t.test('an installed server runs as a child of the gateway, and its tools are to
   t.strictSame(argv, ['--prints'])
   t.match(env, { MODE: 'test', ODD_TOKEN: 's3cret-value', PATH: process.env.PATH })
   t.notOk('SECRET_OF_THE_GATEWAY' in env || 'OTHER' in env, 'nothing else of the gateway comes along')
-  t.match(gateway.desk.get('odd').status, { state: 'running', protocol: '2025-06-18', version: '0.9', resources: 1, prompts: 1, dropped: [] })
+  t.match(gateway.desk.get('odd').status, { state: 'running', protocol: '2025-06-18', version: '0.9', resources: 1, prompts: 1, dropped: { length: 0 } })
   t.match(gateway.desk.get('odd').status.log(100), [{ kind: 'state', message: 'starting' }, { kind: 'stdout', message: 'Welcome to the odd server!' }])
   t.match(gateway.catalogue.server('odd'), { title: 'Odd', instructions: 'Be careful.', parts: { resources: true, prompts: true } })
   const passage = gateway.catalogue.server('odd')!.source!.request!

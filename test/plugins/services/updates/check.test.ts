@@ -215,7 +215,7 @@ t.test('slots that run otherwise than they would be started now are listed with 
   const started = runtime.started.length
   t.match(await svc('--restart-slots'), { code: 0, stdout: 'Restarted: agent.\n' })
   t.equal(runtime.started.length, started + 1, 'and no other')
-  t.match(await call('GET', '/api/updates/slot-drift'), { json: { count: 0, slots: [] } })
+  t.match(await call('GET', '/api/updates/slot-drift'), { json: { count: 0, slots: { length: 0 } } })
 
   await call('PUT', '/api/slots/agent/config', { provider: 'nobody', server: { extra_args: '' } })
   const failed = await svc('--restart-slots')

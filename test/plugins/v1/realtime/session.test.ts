@@ -34,7 +34,7 @@ t.test('text goes in and out without sound, with instructions, usage and the rea
   send(user('Two and two?', { event_id: 'e1' }))
   t.match(await next('conversation.item.done'), { previous_item_id: null, item: { object: 'realtime.item', role: 'user' } })
   send({ type: 'response.create', response: { max_output_tokens: 1, metadata: { topic: 'sums' } } })
-  t.match(await next('response.content_part.added'), { part: { type: 'text', text: '' } })
+  t.match(await next('response.content_part.added'), { part: { type: 'text', text: /^$/ } })
   t.match(await next('response.output_text.delta'), { delta: 'Four', output_index: 0, content_index: 0 })
   t.match(await next('response.output_text.done'), { text: 'Four' })
   t.match(await next('response.done'), { response: {
@@ -156,7 +156,7 @@ t.test('an engine that fails or refuses ends its response, one that is cancelled
   engine.answer({ status: 400, headers: JSON_TYPE, chunks: ['{"error":{"message":"the context is too small"}}'] })
   send({ type: 'response.create' })
   t.match(await next('error'), { error: { code: 'realtime.engine_refused', message: /status 400: the context is too small/ } })
-  t.match(await next('response.done'), { response: { status: 'failed', status_details: { type: 'failed', error: { code: 'realtime.engine_refused' } }, output: [] } })
+  t.match(await next('response.done'), { response: { status: 'failed', status_details: { type: 'failed', error: { code: 'realtime.engine_refused' } }, output: { length: 0 } } })
   engine.answer({ ...says('One. ', 'Two.'), dieAfter: 2 })
   send({ type: 'response.create' })
   t.match(await next('response.done'), { response: { status: 'failed', output: [{ status: 'incomplete' }] } })
@@ -260,7 +260,7 @@ t.test('a browser opens the session that its key stands for, and no other', asyn
   t.match(await make({ session: { type: 'realtime', model: 'nobody' } }), { status: 404, answer: { error: { code: 'realtime.no_slot', message: /nobody/ } } })
   t.match(await make({ session: { type: 'realtime', colour: 'red' } }), { status: 400, answer: { error: { code: 'realtime.unsupported', param: 'session.colour' } } })
   t.match(await make({ session: { type: 'realtime', model: ' ' } }), { status: 400, answer: { error: { code: 'request.missing_model' } } })
-  t.match(await make({}), { status: 200, answer: { session: { model: '' } } })
+  t.match(await make({}), { status: 200, answer: { session: { model: /^$/ } } })
 })
 
 t.test('WebRTC, SIP and sessions of the beta are refused for good, with the way in', async t => {
