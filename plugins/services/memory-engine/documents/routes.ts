@@ -1,7 +1,8 @@
+import { clearDocument } from '../memories/clear.js'
 import { tagModes } from '../memories/tag-filter.js'
 import { operationsOf } from '../operations/operations.js'
 import { findBank, needBank, type BankRow } from '../store/bank-table.js'
-import { chunksOf, deleteDocument, findDocument, isChanged, settled, settledHash, type ChunkRow, type DocumentRow } from '../store/document-table.js'
+import { chunksOf, deleteDocument, findDocument, isChanged, isLarge, settled, settledHash, type ChunkRow, type DocumentRow } from '../store/document-table.js'
 import { turn } from '../store/turn.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { anything, int, listOf, maybe, object, oneOf, optional, pageLimit, readBody, readQuery, text } from '../wire/shape.js'
@@ -117,9 +118,10 @@ const patch: Handler = ({ core, params, body, headers, ignored }) => {
   return json({ success: true })
 }
 
-const remove: Handler = ({ core, params }) => {
-  const { document } = known(core, params)
-  const deleted = deleteDocument(core.store, document)
+const remove: Handler = async ({ core, params }) => {
+  const { bank, document } = known(core, params)
+  const deleted = isLarge(core.store, document.seq) ? await clearDocument(core, bank, document.seq)
+    : deleteDocument(core.store, document)
   const id = document.document_id
   return json({
     success: true, message: `Document '${id}' and ${deleted} associated memory units deleted successfully`, document_id: id,

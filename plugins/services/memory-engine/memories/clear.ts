@@ -5,9 +5,9 @@ import { deleteMemories, type MemoryRow } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
 
 /*
- * Many memories are deleted slice by slice, with other requests served in between. A slice is a transaction, after which each
- * memory is there with all that goes with it, or gone. What is to go is written down with the first one: a killed process
- * goes on with it at its next start. Retains of the bank wait for their turn.
+ * Many memories, or those of a large document, are deleted slice by slice, with other requests served in between. A slice is a
+ * transaction, after which each memory is there with all that goes with it, or gone. What is to go is written down with the
+ * first one: a killed process goes on with it at its next start. Retains of the bank wait for their turn.
  */
 
 /** A slice takes as long as this, and so many steps whatever they take: few memories go in one transaction. */
@@ -30,14 +30,25 @@ interface Clearing {
   readonly reopens: number
   readonly last_memory: number
   readonly last_document: number
+  /** Null for the whole bank. */
+  readonly document: number | null
 }
 
 /** Resolves when they are gone, with their number; observations that were made from them count too. */
 export async function clearMemories (core: Core, bank: BankRow, cleared: Cleared): Promise<number> {
+  return await clear(core, bank, () => begun(core, bank.seq, cleared))
+}
+
+/** Resolves when a large document is gone, with the number of its memories; 0 if it had gone before its turn. */
+export async function clearDocument (core: Core, bank: BankRow, document: number): Promise<number> {
+  return await clear(core, bank, () =>
+    core.store.get('SELECT 1 FROM documents WHERE seq = ?', [document]) === undefined ? null
+      : begun(core, bank.seq, { type: null, reopens: false }, document))
+}
+
+async function clear (core: Core, bank: BankRow, begin: () => Clearing | null): Promise<number> {
   let count = 0
-  await inTurn(core, bank.bank_id, async () => {
-    count = await inSlices(core, new Clear(core, () => begun(core, bank.seq, cleared)))
-  })
+  await inTurn(core, bank.bank_id, async () => { count = await inSlices(core, new Clear(core, begin)) })
   return count
 }
 
@@ -72,11 +83,11 @@ async function inSlices ({ store, closing }: Core, clear: Clear): Promise<number
 }
 
 /** Null if the bank was deleted meanwhile. */
-function begun ({ store, now }: Core, bank: number, { type, reopens }: Cleared): Clearing | null {
+function begun ({ store, now }: Core, bank: number, { type, reopens }: Cleared, document: number | null = null): Clearing | null {
   if (store.run('UPDATE banks SET last_write_at = ? WHERE seq = ?', [now(), bank]).changes === 0) return null
   const last = (table: 'memories' | 'documents'): number => store.get<{ seq: number | null }>(`SELECT max(seq) AS seq FROM ${table}`)!.seq ?? 0
-  const { rowid } = store.run('INSERT INTO clearings (bank, fact_type, reopens, last_memory, last_document) VALUES (?, ?, ?, ?, ?)',
-    [bank, type, reopens ? 1 : 0, last('memories'), last('documents')])
+  const { rowid } = store.run('INSERT INTO clearings (bank, fact_type, reopens, last_memory, last_document, document) VALUES (?, ?, ?, ?, ?, ?)',
+    [bank, type, reopens ? 1 : 0, last('memories'), last('documents'), document])
   return store.get<Clearing>('SELECT * FROM clearings WHERE seq = ?', [rowid])!
 }
 
@@ -93,7 +104,7 @@ class Clear {
 
   get count (): number { return this.#count }
 
-  /** False once its bank was deleted. */
+  /** False once its bank, or its document, was deleted. */
   get isWanted (): boolean {
     return this.#clearing === null || this.#core.store.get('SELECT 1 FROM clearings WHERE seq = ?', [this.#clearing.seq]) !== undefined
   }
@@ -102,6 +113,7 @@ class Clear {
   * steps (): Generator<void> {
     const clearing = this.#clearing = this.#begin()
     if (clearing === null) return
+    if (clearing.document !== null) return yield* this.#document(clearing.document)
     // one that is edited meanwhile may come to stand before those that were looked at
     for (let before = -1; before !== this.#count;) {
       before = this.#count
@@ -147,12 +159,22 @@ class Clear {
     for (;;) {
       const document = store.get<{ seq: number }>('SELECT seq FROM documents WHERE bank = ? AND seq <= ? ORDER BY seq LIMIT 1', [bank, last])
       if (document === undefined) return
-      // facts may have been found in it meanwhile
-      const rows = store.all<MemoryRow>(`SELECT * FROM memories WHERE document = ? LIMIT ${ROWS_AT_ONCE}`, [document.seq])
-      this.#count += deleteMemories(store, rows)
-      const chunks = 'SELECT seq FROM chunks WHERE document = ?'
-      const { changes } = store.run(`DELETE FROM chunks WHERE seq IN (${chunks} LIMIT ${ROWS_AT_ONCE})`, [document.seq])
-      if (rows.length < ROWS_AT_ONCE && changes < ROWS_AT_ONCE) store.run('DELETE FROM documents WHERE seq = ?', [document.seq])
+      yield* this.#document(document.seq)
+    }
+  }
+
+  /** With its last row goes the clearing that is of it alone. */
+  * #document (document: number): Generator<void> {
+    const { store } = this.#core
+    for (let isOver = false; !isOver;) {
+      // facts may be found in it meanwhile
+      const row = store.get<MemoryRow>('SELECT * FROM memories WHERE document = ? LIMIT 1', [document])
+      if (row !== undefined) this.#count += deleteMemories(store, [row])
+      else {
+        const chunks = `SELECT seq FROM chunks WHERE document = ? LIMIT ${ROWS_AT_ONCE}`
+        isOver = store.run(`DELETE FROM chunks WHERE seq IN (${chunks})`, [document]).changes < ROWS_AT_ONCE
+      }
+      if (isOver) store.run('DELETE FROM documents WHERE seq = ?', [document])
       yield
     }
   }

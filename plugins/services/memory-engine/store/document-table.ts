@@ -128,6 +128,14 @@ export function openText (store: Store, document: number, length: number, now: n
   store.run('UPDATE documents SET original_text = NULL, content_hash = NULL, text_length = ?, updated_at = ? WHERE seq = ?', [length, now, document])
 }
 
+/** What one transaction may delete of a document, in memories and in chunks. */
+const MOST_AT_ONCE = 100
+
+/** Whether it is too much for one transaction, with others waiting. */
+export function isLarge (store: Store, document: number): boolean {
+  return ['memories', 'chunks'].some(table => store.get(`SELECT 1 FROM ${table} WHERE document = ? LIMIT 1 OFFSET ${MOST_AT_ONCE}`, [document]) !== undefined)
+}
+
 /** With its chunks and memories, for good. Returns how many memories went. */
 export function deleteDocument (store: Store, document: DocumentRow): number {
   return store.transaction(() => {

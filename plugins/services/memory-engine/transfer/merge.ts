@@ -4,7 +4,8 @@ import { isHeld, PermanentFailure, type Operation } from '../operations/operatio
 import { operationsOf } from '../operations/operations.js'
 import type { Run } from '../operations/operation-queue.js'
 import { deleteBank, ensureBank, findBank, type BankRow } from '../store/bank-table.js'
-import { deleteDocument, findDocument, type DocumentRow } from '../store/document-table.js'
+import { clearDocument } from '../memories/clear.js'
+import { deleteDocument, findDocument, isLarge, type DocumentRow } from '../store/document-table.js'
 import { admitMemory, type MemoryRow } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
 import type { TransferDocument } from './archive.js'
@@ -17,7 +18,8 @@ import { dropStage, findStage, newStage } from './stage.js'
  * An archive comes into a bank that is there in two steps, both slice by slice, so that other requests are served between them.
  * First all of it is written where no path leads: until that is done the bank is as it was, and a cancelled operation or a killed
  * process leaves nothing. Then the operation is held, which is its commit, and document by document moves over: a killed process
- * goes on with that when it is back.
+ * goes on with that when it is back. Of a large document the memories come first, some at a time; then goes what it replaces, and
+ * then it gets its place.
  */
 
 export const conflictModes = ['skip', 'replace', 'new-id'] as const
@@ -79,7 +81,7 @@ async function stageAll (core: Core, operation: Operation, run: Run, archive: Br
   return staged
 }
 
-const OBSERVATIONS_AT_ONCE = 100
+const ROWS_AT_ONCE = 100
 
 /** The second step. What an earlier try of it has moved is no longer in the stage. */
 class Move {
@@ -88,7 +90,7 @@ class Move {
   readonly #run: Run
   readonly #archive: Brought
   readonly #merging: Merging
-  readonly #staged: Staged
+  readonly #first: Staged
   readonly #stage: BankRow
 
   constructor (core: Core, operation: Operation, run: Run, archive: Brought, merging: Merging, staged: Staged) {
@@ -99,7 +101,7 @@ class Move {
     this.#run = run
     this.#archive = archive
     this.#merging = merging
-    this.#staged = staged
+    this.#first = staged
     this.#stage = stage
   }
 
@@ -107,6 +109,7 @@ class Move {
     const slices = slicesOf(this.#archive.documents, weightOf)
     for (const [n, documents] of slices.entries()) {
       this.#run.progress('committing', n, slices.length)
+      for (const { id } of documents) await this.#large(id)
       this.#slice(target => documents.map(({ id }) => this.#document(target, id)))
       await turn()
     }
@@ -142,6 +145,31 @@ class Move {
     return target
   }
 
+  /** What of a document is too much for one transaction; the rest is little. */
+  async #large (id: string): Promise<void> {
+    const { store } = this.#core
+    const document = findDocument(store, this.#stage.seq, id)
+    const before = findDocument(store, this.#target().seq, id)
+    if (document === undefined || (before !== undefined && this.#merging.onConflict === 'skip')) return
+    if (isLarge(store, document.seq)) {
+      for (let isOver = false; !isOver;) {
+        this.#slice(target => {
+          const memories = this.#admit(target, this.#staged(document.seq, ROWS_AT_ONCE))
+          isOver = memories.length < ROWS_AT_ONCE
+          return [{ document: null, memories }]
+        })
+        await turn()
+      }
+    }
+    const isReplaced = before !== undefined && this.#merging.onConflict === 'replace'
+    if (isReplaced && isLarge(store, before.seq)) await clearDocument(this.#core, this.#target(), before.seq)
+  }
+
+  /** Memories of a document that have not moved. */
+  #staged (document: number, most: number): readonly MemoryRow[] {
+    return this.#core.store.all<MemoryRow>('SELECT * FROM memories WHERE document = ? AND bank = ? ORDER BY seq LIMIT ?', [document, this.#stage.seq, most])
+  }
+
   #document (target: BankRow, id: string): Moved {
     const { store } = this.#core
     const { onConflict } = this.#merging
@@ -151,8 +179,7 @@ class Move {
     if (before !== undefined && onConflict === 'replace') deleteDocument(store, before)
     const name = before !== undefined && onConflict === 'new-id' ? this.#newId(id) : id
     store.run('UPDATE documents SET bank = ?, document_id = ? WHERE seq = ?', [target.seq, name, document.seq])
-    const rows = store.all<MemoryRow>('SELECT * FROM memories WHERE document = ? ORDER BY seq', [document.seq])
-    return { document: document.seq, memories: this.#admit(target, rows) }
+    return { document: document.seq, memories: this.#admit(target, this.#staged(document.seq, -1)) }
   }
 
   #admit (target: BankRow, rows: readonly MemoryRow[]): readonly number[] {
@@ -164,14 +191,14 @@ class Move {
   #observations (after: number): readonly MemoryRow[] {
     return this.#core.store.all<MemoryRow>(`SELECT * FROM memories AS m WHERE bank = ? AND document IS NULL AND seq > ? AND NOT EXISTS (
       SELECT 1 FROM memory_sources AS s JOIN memories AS source ON source.seq = s.source WHERE s.memory = m.seq AND source.bank = m.bank)
-      ORDER BY seq LIMIT ${OBSERVATIONS_AT_ONCE}`, [this.#stage.seq, after])
+      ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [this.#stage.seq, after])
   }
 
   /** With the operation's end. */
   #end (left: readonly string[]): Readonly<Record<string, unknown>> {
     const { store, now } = this.#core
     const { config, hasRest } = this.#merging
-    const { skipped, lost } = this.#staged
+    const { skipped, lost } = this.#first
     dropUpload(store, this.#operation.id)
     if (config) importConfig(this.#core, this.#target(), this.#archive.rows.banks?.[0])
     const target = this.#target()

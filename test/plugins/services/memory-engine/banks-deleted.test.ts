@@ -1,30 +1,15 @@
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
-import { openInThread } from './support.js'
-
-const MANY = 1500
-
-/** An engine with a large bank `b`, which a bank `other` is beside, and what stands in its database. */
-async function large (t: Test): Promise<ReturnType<typeof openInThread> & { readonly folder: string, readonly seen: Store }> {
-  const folder = t.testdir()
-  const wire = openInThread(t, folder)
-  const items = Array.from({ length: MANY }, (_, i) => ({ content: `Ship ${i} lies in the harbour.`, tags: ['ships'] }))
-  t.equal((await wire.call('POST', 'b/memories', { items })).status, 200)
-  await wire.call('POST', 'other/memories', { items: [{ content: 'Alice lives in Rome.' }] })
-  const seen = openStore(join(folder, 'memory', 'memory.db'))
-  t.teardown(() => seen.close())
-  return { ...wire, folder, seen }
-}
+import { killedNow, MANY, openInThread, openLarge, whenever } from './support.js'
 
 const left = (store: Store): number =>
   store.get<{ count: number }>(`SELECT count(*) AS count FROM memories WHERE text LIKE 'Ship %'`)!.count
 
 /** Waits until no row of it is left. */
 async function gone (t: Test, store: Store): Promise<void> {
-  while (store.get(`SELECT 1 FROM banks WHERE bank_id LIKE '/deleted/%'`) !== undefined) await new Promise(resolve => { setImmediate(resolve) })
+  await whenever(() => store.get(`SELECT 1 FROM banks WHERE bank_id LIKE '/deleted/%'`) === undefined)
   for (const table of ['documents', 'chunks', 'memories', 'memory_tags', 'text_2_docsize']) {
     t.match(store.get(`SELECT count(*) AS count FROM ${table}`), { count: table === 'memory_tags' ? 0 : 1 }, table)
   }
@@ -34,7 +19,7 @@ async function gone (t: Test, store: Store): Promise<void> {
 }
 
 t.test('a large bank that is deleted is gone at once, and other calls are answered while its rows go', async t => {
-  const { call, seen } = await large(t)
+  const { call, seen } = await openLarge(t)
   await call('POST', 'b/aliases', { alias: 'fleet' })
   t.match((await call('DELETE', 'b')).body, { success: true, deleted_count: MANY })
   t.equal((await call('GET', 'b/stats')).status, 404)
@@ -50,15 +35,10 @@ t.test('a large bank that is deleted is gone at once, and other calls are answer
 })
 
 t.test('of an engine that is killed while a large bank is deleted, the next start takes away what is left', async t => {
-  const { call, folder, seen } = await large(t)
+  const { call, folder, seen } = await openLarge(t)
   await call('DELETE', 'b')
-  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
-  const killed = join(folder, 'killed')
-  mkdirSync(join(killed, 'memory'), { recursive: true })
-  for (const part of ['', '-wal']) {
-    const file = join(folder, 'memory', `memory.db${part}`)
-    if (existsSync(file)) copyFileSync(file, join(killed, 'memory', `memory.db${part}`))
-  }
+  await whenever(() => left(seen) < MANY)
+  const killed = killedNow(folder)
   const again = openStore(join(killed, 'memory', 'memory.db'))
   t.teardown(() => again.close())
   t.ok(left(again) > 0 && left(again) < MANY, `${left(again)} of ${MANY} are left`)

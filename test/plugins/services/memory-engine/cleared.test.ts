@@ -1,25 +1,19 @@
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
-import { openInThread } from './support.js'
+import { killedNow, MANY, openInThread, openLarge, whenever } from './support.js'
 
-const MANY = 1500
+/** Every third memory of it is an experience. */
+async function large (t: Test): ReturnType<typeof openLarge> {
+  const bank = await openLarge(t, i => ({ entities: [{ text: `Captain ${i}` }], ...i < 10 && { document_id: `log ${i}` } }))
+  bank.seen.run(`UPDATE memories SET fact_type = 'experience' WHERE bank = 1 AND seq % 3 = 0`)
+  return bank
+}
 
-/** An engine with a large bank `b`, of which every third memory is an experience, and what stands in its database. */
-async function large (t: Test): Promise<ReturnType<typeof openInThread> & { readonly folder: string, readonly seen: Store }> {
-  const folder = t.testdir()
-  const wire = openInThread(t, folder)
-  const items = Array.from({ length: MANY }, (_, i) => ({
-    content: `Ship ${i} lies in the harbour.`, tags: ['ships'], entities: [{ text: `Captain ${i}` }], ...i < 10 && { document_id: `log ${i}` }
-  }))
-  t.equal((await wire.call('POST', 'b/memories', { items })).status, 200)
-  await wire.call('POST', 'other/memories', { items: [{ content: 'Alice lives in Rome.', entities: [{ text: 'Alice' }] }] })
-  const seen = openStore(join(folder, 'memory', 'memory.db'))
-  seen.run(`UPDATE memories SET fact_type = 'experience' WHERE bank = 1 AND seq % 3 = 0`)
-  t.teardown(() => seen.close())
-  return { ...wire, folder, seen }
+/** All of it is one document. */
+function largeDocument (t: Test): ReturnType<typeof openLarge> {
+  return openLarge(t, i => ({ document_id: 'log', entities: [{ text: `Captain ${i}` }] }))
 }
 
 const countOf = (store: Store, table: string): number => store.get<{ count: number }>(`SELECT count(*) AS count FROM ${table}`)!.count
@@ -43,7 +37,7 @@ t.test('a large bank that is cleared answers when all is gone, and other calls a
   const { call, folder, seen } = await large(t)
   await call('POST', 'b/directives', { name: 'Be short', content: 'Answer in one sentence.' })
   const cleared = call('DELETE', 'b/memories')
-  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  await whenever(() => left(seen) < MANY)
   const retained = call('POST', 'b/memories', { items: [{ content: 'Ship of today.', document_id: 'log 1', entities: [{ text: 'Captain 1' }], tags: ['ships'] }] })
   t.match((await call('POST', 'other/memories/recall', { query: 'Where does Alice live?' })).body.results, [{ text: 'Alice lives in Rome.' }])
   t.ok(left(seen) > 0, `${left(seen)} are left when another bank has answered`)
@@ -60,7 +54,7 @@ t.test('a large bank that is cleared answers when all is gone, and other calls a
 t.test('memories of one type go in the same way', async t => {
   const { call, folder, seen } = await large(t)
   const cleared = call('DELETE', 'b/memories?type=experience')
-  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  await whenever(() => left(seen) < MANY)
   await call('GET', 'other/stats')
   t.ok(left(seen) > MANY * 2 / 3, 'others are served')
   t.match((await cleared).body, { deleted_count: MANY / 3 })
@@ -72,13 +66,8 @@ t.test('memories of one type go in the same way', async t => {
 t.test('of an engine that is killed while a large bank is cleared, the next start takes away the others, and none that are new', async t => {
   const { call, folder, seen } = await large(t)
   const cleared = call('DELETE', 'b/memories')
-  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
-  const killed = join(folder, 'killed')
-  mkdirSync(join(killed, 'memory'), { recursive: true })
-  for (const part of ['', '-wal']) {
-    const file = join(folder, 'memory', `memory.db${part}`)
-    if (existsSync(file)) copyFileSync(file, join(killed, 'memory', `memory.db${part}`))
-  }
+  await whenever(() => left(seen) < MANY)
+  const killed = killedNow(folder)
   await cleared
   const again = openStore(join(killed, 'memory', 'memory.db'))
   t.teardown(() => again.close())
@@ -93,10 +82,53 @@ t.test('of an engine that is killed while a large bank is cleared, the next star
 t.test('a bank that is deleted while it is cleared is gone', async t => {
   const { call, seen } = await large(t)
   const cleared = call('DELETE', 'b/memories')
-  while (left(seen) === MANY) await new Promise(resolve => { setImmediate(resolve) })
+  await whenever(() => left(seen) < MANY)
   t.equal((await call('DELETE', 'b')).status, 200)
   t.equal((await cleared).status, 200)
-  while (countOf(seen, 'banks') > 1) await new Promise(resolve => { setImmediate(resolve) })
+  await whenever(() => countOf(seen, 'banks') === 1)
+  t.equal(left(seen), 0)
+  t.equal(countOf(seen, 'clearings'), 0)
+})
+
+t.test('a large document that is deleted goes slice by slice: others are answered meanwhile, and a retain of its id comes after it', async t => {
+  const { call, folder, seen } = await largeDocument(t)
+  await call('POST', 'b/memories', { items: [{ content: 'Bob sails.', document_id: 'crew', tags: ['ships'], entities: [{ text: 'Bob' }] }] })
+  const deleted = call('DELETE', 'b/documents/log')
+  await whenever(() => left(seen) <= MANY)
+  const retained = call('POST', 'b/memories', { items: [{ content: 'Ship of today.', document_id: 'log', entities: [{ text: 'Captain 1' }], tags: ['ships'] }] })
+  t.match((await call('POST', 'other/memories/recall', { query: 'Where does Alice live?' })).body.results, [{ text: 'Alice lives in Rome.' }])
+  t.ok(left(seen) > MANY / 2, `${left(seen)} are left when another bank has answered`)
+  t.match((await deleted).body, { success: true, document_id: 'log', memory_units_deleted: MANY })
+  t.equal((await retained).status, 200)
+  t.match((await call('GET', 'b/documents/log')).body, { original_text: 'Ship of today.', memory_unit_count: 1 })
+  t.match((await call('GET', 'b/memories/list')).body, { total: 2 }, 'what is of another document stays')
+  isWhole(t, folder)
+  t.equal(countOf(seen, 'clearings'), 0)
+})
+
+t.test('of an engine that is killed while a large document is deleted, the next start takes away the rest of it', async t => {
+  const { call, folder, seen } = await largeDocument(t)
+  const deleted = call('DELETE', 'b/documents/log')
+  await whenever(() => left(seen) < MANY)
+  const killed = killedNow(folder)
+  await deleted
+  const again = openStore(join(killed, 'memory', 'memory.db'))
+  t.teardown(() => again.close())
+  t.ok(left(again) > 0 && left(again) < MANY, `${left(again)} of ${MANY} are left`)
+  isWhole(t, killed)
+  openInThread(t, killed)
+  await whenever(() => countOf(again, 'clearings') === 0)
+  t.equal(left(again), 0)
+  t.equal(countOf(again, 'chunks'), 1)
+  t.same(again.all('SELECT bank FROM documents'), [{ bank: 2 }])
+  isWhole(t, killed)
+})
+
+t.test('of two requests that delete a large document at once, one deletes it', async t => {
+  const { call, seen } = await largeDocument(t)
+  const both = await Promise.all([call('DELETE', 'b/documents/log'), call('DELETE', 'b/documents/log')])
+  t.same(both.map(({ status, body }) => [status, body.memory_units_deleted]), [[200, MANY], [200, 0]])
+  t.equal((await call('DELETE', 'b/documents/log')).status, 404)
   t.equal(left(seen), 0)
   t.equal(countOf(seen, 'clearings'), 0)
 })

@@ -1,3 +1,4 @@
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -8,6 +9,7 @@ import { EmbeddedEngine, type EmbeddedOptions } from '../../../../plugins/servic
 import type { Abilities } from '../../../../plugins/services/memory-engine/messages.js'
 import { answerRequest } from '../../../../plugins/services/memory-engine/router.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number
@@ -119,4 +121,41 @@ export function openInThread (t: Test, folder = t.testdir()): InThread {
     statements: () => count, rows: () => rows, most: () => most, lists: () => lists, characters: () => characters
   }
   return { engine, call: callsOf(engine), ...counts }
+}
+
+/** How many memories are too many for one transaction. */
+export const MANY = 1500
+
+interface LargeBank extends InThread {
+  readonly folder: string
+  /** The database, as another program reads it. */
+  readonly seen: Store
+}
+
+/** An engine with a large bank `b`, which a bank `other` with one memory is beside. `partOf` adds to what is retained. */
+export async function openLarge (t: Test, partOf: (i: number) => object = () => ({})): Promise<LargeBank> {
+  const folder = t.testdir()
+  const wire = openInThread(t, folder)
+  const items = Array.from({ length: MANY }, (_, i) => ({ content: `Ship ${i} lies in the harbour.`, tags: ['ships'], ...partOf(i) }))
+  t.equal((await wire.call('POST', 'b/memories', { items })).status, 200)
+  await wire.call('POST', 'other/memories', { items: [{ content: 'Alice lives in Rome.', entities: [{ text: 'Alice' }] }] })
+  const seen = openStore(join(folder, 'memory', 'memory.db'))
+  t.teardown(() => seen.close())
+  return { ...wire, folder, seen }
+}
+
+/** Resolves when something is so, with other work in between. */
+export async function whenever (isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise(resolve => { setImmediate(resolve) })
+}
+
+/** The folder with what an engine that is killed now would leave. */
+export function killedNow (folder: string): string {
+  const killed = join(folder, 'killed')
+  mkdirSync(join(killed, 'memory'), { recursive: true })
+  for (const part of ['', '-wal']) {
+    const file = join(folder, 'memory', `memory.db${part}`)
+    if (existsSync(file)) copyFileSync(file, join(killed, 'memory', `memory.db${part}`))
+  }
+  return killed
 }

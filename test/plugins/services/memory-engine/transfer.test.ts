@@ -4,7 +4,7 @@ import { readArchive } from '../../../../plugins/services/memory-engine/transfer
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
 import { form, openWithChat, over, zipInMemory } from './models-support.js'
-import { bytesOf, openEngine, openInThread, type Wire } from './support.js'
+import { bytesOf, killedNow, MANY, openEngine, openInThread, openLarge, type Wire } from './support.js'
 
 async function download (engine: Pick<Wire['engine'], 'request'>, path: string): Promise<Buffer> {
   const { status, headers, ...answer } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
@@ -175,6 +175,39 @@ t.test('a large archive comes into a bank slice by slice: others are served mean
   t.match((await call('GET', 'c/documents/d5/history')).body, { total: 1 }, 'and has no history but that')
   t.match((await call('GET', 'c/entities?limit=100')).body, { total: 7 })
   t.match((await call('POST', 'c/memories/recall', { query: 'note 77', tags: ['t'], tags_match: 'all_strict' })).body.results[0], { text: 'Note 77 of the sea.' })
+})
+
+t.test('a large document replaces one as large in slices: others are served meanwhile, and a killed engine goes on with it', async t => {
+  const { call, folder, seen, statements, ...wire } = await openLarge(t, () => ({ document_id: 'log', entities: [{ text: 'Captain' }] }))
+  const archive = await exported({ ...wire, call }, 'b', 'document-transfer/export')
+  const older = Array.from({ length: MANY }, (_, i) => ({ content: `Boat ${i} lies in the harbour.`, document_id: 'log' }))
+  await call('POST', 'c/memories', { items: older })
+  const { body: { operation_id: id } } = await call('POST', 'c/document-transfer?on_conflict=replace', ...form('file', 'a.zip', archive))
+  const boats = (store: typeof seen): number => store.get<{ count: number }>(`SELECT count(*) AS count FROM memories WHERE text LIKE 'Boat %'`)!.count
+  while ((await call('GET', `c/operations/${id}`)).body.progress?.stage !== 'committing') { /* it works */ }
+  let [most, served, killed] = [0, 0, null as string | null]
+  for (let isOver = false; !isOver; served++) {
+    const last = statements()
+    t.equal((await call('POST', 'other/memories/recall', { query: 'Alice' })).status, 200)
+    most = Math.max(most, statements() - last)
+    if (killed === null && boats(seen) < MANY) killed = killedNow(folder)
+    isOver = !['pending', 'processing'].includes((await call('GET', `c/operations/${id}`)).body.status)
+  }
+  t.ok(most < 3000 && served > 20, `at most ${most} statements at once; ${served} recalls meanwhile`)
+  const isReplaced = async ({ call }: Pick<Wire, 'call'>, store: typeof seen): Promise<void> => {
+    t.match(await over(call, 'c', id), { status: 'completed', result_metadata: { documents_imported: 1, facts_imported: MANY } })
+    t.match((await call('GET', 'c/documents')).body, { total: 1, items: [{ id: 'log', memory_unit_count: MANY }] })
+    t.match((await call('GET', 'c/documents/log/chunks')).body, { total: MANY })
+    t.equal(boats(store), 0)
+    t.equal(store.get<{ count: number }>('SELECT count(*) AS count FROM text_3_docsize')!.count, MANY, 'each has its index row')
+    t.same(store.all(`SELECT 1 FROM banks WHERE bank_id LIKE '/import/%'`), [])
+    t.same(store.all('PRAGMA foreign_key_check'), [])
+  }
+  await isReplaced({ call }, seen)
+  const left = openStore(join(killed!, 'memory', 'memory.db'))
+  t.teardown(() => left.close())
+  t.ok(boats(left) > 0 && boats(left) < MANY, `${boats(left)} of ${MANY} were left`)
+  await isReplaced(openInThread(t, killed!), left)
 })
 
 t.test('an archive is checked whole before it changes anything', async t => {

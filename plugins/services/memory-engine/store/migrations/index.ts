@@ -14,9 +14,10 @@ import { hidden } from './0041-hidden.js'
 import { lanes } from './0042-lanes.js'
 import { cancelledUploads } from './0043-cancelled-uploads.js'
 import { clearings } from './0044-clearings.js'
+import { clearedDocument } from './0045-cleared-document.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages, hidden, lanes, cancelledUploads, clearings
+  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument
 ]
