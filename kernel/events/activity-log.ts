@@ -42,6 +42,8 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** How long, and how many, rows of `recordSoon` wait. */
 const SOON_MS = 200
 const MOST_WAITING = 200
+/** Of a row that is written before the work. */
+const BEGUN = 'begun; its end has a row of its own'
 /** Rows that a follower reads at a time. */
 const PAGE = 200
 
@@ -117,6 +119,7 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
     async audited (row, work) {
       const started = clock.monotonic()
       let learned: ActivityNote = {}
+      if (row.outcome === 'pending') record({ ...row, message: row.message ?? BEGUN })
       const finish = (outcome: Partial<NewActivity>): void => {
         record({ ...row, ...learned, ...outcome, duration_ms: Math.round(clock.monotonic() - started) })
       }

@@ -96,7 +96,8 @@ export interface ActivityLog {
   follow (query: ActivityQuery, signal: AbortSignal): AsyncIterable<ActivityRow>
   /**
    * Runs `work` and records its truthful outcome and duration; re-throws. `work` may note what it learns on the
-   * way: the row has what was noted last.
+   * way: the row has what was noted last. A row whose outcome is `pending` is written before the work as well, so that a process
+   * that is killed in it leaves a trace.
    */
   audited<T> (row: NewActivity, work: (note: (learned: ActivityNote) => void) => Promise<T>): Promise<T>
 }

@@ -92,7 +92,8 @@ async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Pro
     return shaped(await asked(deps, call, path, signal), route, path)
   }
   if (destruction === null) return reply(call, await ask(call.signal))
-  const work = deps.activity.audited({ category: 'memory', ...destruction, actor, request_id: requestId }, async note => {
+  const row = { category: 'memory', ...destruction, actor, request_id: requestId, outcome: 'pending' } as const
+  const work = deps.activity.audited(row, async note => {
     const done = await ask(deletionSignal()).catch(notSupported)
     note({ after: done.value })
     return done

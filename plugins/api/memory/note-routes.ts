@@ -83,7 +83,7 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
         const identity = who(call)
         const target = ids.join(',').slice(0, LONGEST_TARGET)
         return await whileConnected(call, activity.audited({
-          category: 'memory', action: 'memory.items.delete', target, actor, request_id: requestId
+          category: 'memory', action: 'memory.items.delete', target, actor, request_id: requestId, outcome: 'pending'
         }, async note => {
           const deleted = await notes.remove(identity, ids, dataset, deletionSignal())
           note({ after: { deleted, ids: ids.length } })

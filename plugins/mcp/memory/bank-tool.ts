@@ -48,7 +48,7 @@ export function bankTool<S extends z.ZodObject> ({ activity, memory }: ToolDeps,
       const question = { method, path, query: new URLSearchParams(asked).toString(), ...body === undefined ? {} : { body } }
       if (action === undefined) return await ask({ ...question, signal: call.signal })
       const target = [bank, ...tool.path(call.input).slice(1)].join('/')
-      return await activity.audited({ category: 'memory', action, target, actor: call.actor },
+      return await activity.audited({ category: 'memory', action, target, actor: call.actor, outcome: 'pending' },
         () => ask({ ...question, signal: deletionSignal() }))
     }
   })

@@ -250,6 +250,15 @@ t.test('activity rows are bounded, hold no secrets, and old ones are pruned', as
     ])
   })
 
+  await t.test('work that is written down before it begins leaves a row if the process dies in it, and has two when it ends', async t => {
+    const { activity, rows } = setup()
+    await activity.audited({ ...row, outcome: 'pending' }, async () => {
+      t.match(rows, [{ outcome: 'pending', severity: 'info', duration_ms: null, message: /begun/ }])
+    })
+    t.match(rows, [{}, { outcome: 'ok', severity: 'ok', message: '' }])
+    t.equal(rows.length, 2)
+  })
+
   await t.test('it prunes at the start and every 200 rows, by the settings of the moment', async t => {
     const { activity, pruned, settings } = setup()
     for (let i = 0; i < 199; i++) activity.record(row)

@@ -54,8 +54,32 @@ t.test('the engine\'s own routes reach it as they are, and what it destroys, ref
       for (const [prefix, actor] of [['/api/memory', 'mcp:ann'], ['/api/memory/hindsight/v1/default', 'mcp:ann']]) {
         const { status } = await host.call('DELETE', `${prefix}${path}`, undefined, { 'x-svc-agent': 'ann' })
         t.equal(status < 300, outcome === 'ok', `${prefix}${path}: ${status}`)
-        t.match((await host.audit())[0], { action, target, outcome, actor, category: 'memory' })
+        const [end, begun] = await host.audit()
+        t.match(end, { action, target, outcome, actor, category: 'memory' })
+        t.match(begun, { action, target, outcome: 'pending', actor, category: 'memory', request_id: end!.request_id })
       }
+    }
+  })
+
+  await t.test('a deletion is in the audit trail before the engine hears of it: a gateway that is killed leaves no effect without its row', async t => {
+    const heard: unknown[] = []
+    const path = '/v1/default/banks/shared/documents/heard'
+    fake.instead.set(path, (_request, response) => {
+      void host.audit().then(([row]) => {
+        heard.push(row)
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{"success":true,"memory_units_deleted":1}')
+      })
+    })
+    t.teardown(() => fake.instead.delete(path))
+    const ways: ReadonlyArray<readonly [string, string, object | undefined, string]> = [
+      ['DELETE', '/api/memory/banks/shared/documents/heard', undefined, 'memory.document.delete'],
+      ['DELETE', '/api/memory/hindsight/v1/default/banks/shared/documents/heard', undefined, 'memory.document.delete'],
+      ['POST', '/api/memory/delete', { ids: ['heard'] }, 'memory.items.delete']
+    ]
+    for (const [n, [method, way, body, action]] of ways.entries()) {
+      t.equal((await host.call(method, way, body)).status, 200)
+      t.match(heard[n], { action, outcome: 'pending', severity: 'info', actor: 'dashboard' }, `${method} ${way}`)
+      t.match((await host.audit())[0], { action, outcome: 'ok' })
     }
   })
 
