@@ -51,8 +51,9 @@ async function run (): Promise<void> {
 }
 
 async function measureMemoryOnly (home: string, file: string): Promise<void> {
-  const quality = await measureMemory(file, home, process.env.SVC_BENCH_MODELS ?? null, say)
-  const steps = await measureSteps(file, home, say)
+  const models = process.env.SVC_BENCH_MODELS ?? null
+  const quality = await measureMemory(file, home, models, say)
+  const steps = await measureSteps(file, home, models, say)
   const scale = await measureScale(home, quick ? 10_000 : 100_000, say)
   const loop = await measureLoop(home, quick ? 10_000 : 100_000, say)
   const beside = await measureBeside(file, join(home, 'beside'), say)

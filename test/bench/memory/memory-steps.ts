@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded-engine.js'
+import type { Abilities } from '../../../plugins/services/memory-engine/messages.js'
 import type { Bar } from '../lists.js'
-import { callsOf, fill, hits, lookAtLinks, type Call, type Conversation, type Telling } from './memory.js'
+import { callsOf, configure, errandsTo, fill, hits, lookAtLinks, vectorsMade, type Call, type Conversation, type Telling } from './memory.js'
 
-/** Share of the questions with a turn of the evidence among the first ten, by words, and the same without one of the steps. */
+/** Share of the questions with a turn of the evidence among the first ten, and the same without one of the steps. */
 export interface StepShares {
   readonly all: number
   /** What stands beside a find, or was kept beside it. */
@@ -16,8 +17,19 @@ export interface StepShares {
   readonly without_recency: number
 }
 
+export interface VectorShares extends StepShares {
+  readonly without_vectors: number
+  readonly without_words: number
+  /** All of it, and a rerank besides. */
+  readonly with_rerank: number
+}
+
+/** What each step of the order adds, by how the conversations are told. */
+export type MemorySteps = Readonly<Record<string, { readonly words: StepShares, readonly vectors: VectorShares | null }>>
+
 const none = { model: null, why: 'not in this run' } as const
-const abilities = { embed: none, rerank: none, chat: none }
+const PATIENCE_MS = 120_000
+const patience = { embedMs: PATIENCE_MS, rerankMs: PATIENCE_MS }
 
 /** How a conversation is told, and by how much less a step may find than nothing does. */
 const tellings: Readonly<Record<string, { readonly telling: Telling, readonly costs: number }>> = {
@@ -28,64 +40,113 @@ const tellings: Readonly<Record<string, { readonly telling: Telling, readonly co
 }
 /** Nobody is asked about who contradicts himself: what recency is for is tried by the tests of recall. */
 const RECENCY_COSTS = 0.01
-/** A word that no question has: no memory begins with whom it is about. */
+/** A word that no question has: no memory begins with whom it is about. Vectors are made without it. */
 const PREFIX = 'Qqq '
 
-/** What each step of the order adds, by how the conversations are told. */
-export type MemorySteps = Readonly<Record<string, StepShares>>
+interface Told {
+  readonly call: Call
+  /** Of the questions, where recalls run on these steps. */
+  readonly share: (ranOn: string) => Promise<number>
+  readonly reranks: (isOn: boolean) => void
+}
 
-export async function measureSteps (file: string, home: string, say: (text: string) => void): Promise<MemorySteps> {
+/** @param models base URL of an OpenAI-compatible server that embeds and reranks; null for words alone */
+export async function measureSteps (file: string, home: string, models: string | null, say: (text: string) => void): Promise<MemorySteps> {
   const conversations = JSON.parse(readFileSync(file, 'utf8')) as Conversation[]
-  const found: Record<string, StepShares> = {}
+  const ids = conversations.map(({ sample_id: id }) => id)
+  const found: Record<string, MemorySteps[string]> = {}
   for (const [name, { telling }] of Object.entries(tellings)) {
-    const shares: Record<keyof StepShares, number> = { all: 0, without_links: 0, without_subjects: 0, without_recency: 0 }
-    await told(home, conversations, telling, async (call, share) => {
-      shares.all = await share()
-      for (const { sample_id: id } of conversations) await lookAtLinks(call, id, false)
-      shares.without_links = await share()
-    })
-    await told(home, conversations, { ...telling, prefix: PREFIX }, async (_, share) => {
-      shares.without_subjects = await share()
-    })
-    await told(home, conversations, { ...telling, isAtOnce: true }, async (_, share) => {
-      shares.without_recency = await share()
-    })
-    found[name] = shares
-    say(`  ${name}, words: ${Object.entries(shares).map(([step, share]) => `${step.replaceAll('_', ' ')} ${share.toFixed(3)}`).join(', ')}`)
+    const runOn = <T>(url: string | null, how: Telling, work: (told: Told) => Promise<T>): Promise<T> =>
+      told({ home, conversations, models: url }, how, work)
+    const sharesOf = async (url: string | null): Promise<StepShares & { readonly told: Partial<VectorShares> }> => {
+      const ranOn = url === null ? 'text' : 'text+vectors'
+      const one = await runOn(url, telling, async ({ call, share, reranks }) => {
+        const all = await share(ranOn)
+        for (const id of ids) await lookAtLinks(call, id, false)
+        const shares = { all, without_links: await share(ranOn) }
+        if (url === null) return { shares, more: {} }
+        for (const id of ids) await configure(call, id, { enable_graph_retrieval: true, enable_text_search: false })
+        const wordless = await share('vectors')
+        for (const id of ids) await configure(call, id, { enable_text_search: true })
+        reranks(true)
+        return { shares, more: { without_words: wordless, with_rerank: await share('text+vectors+rerank') } }
+      })
+      const again = (how: Telling): Promise<number> => runOn(url, { ...telling, ...how }, ({ share }) => share(ranOn))
+      const without = {
+        without_subjects: await again({ ...telling, prefix: PREFIX }), without_recency: await again({ ...telling, isAtOnce: true })
+      }
+      return { ...one.shares, ...without, told: one.more }
+    }
+    const { told: _, ...words } = await sharesOf(null)
+    saySteps(say, `${name}, words`, words)
+    found[name] = { words, vectors: null }
+    if (models === null) continue
+    const { told: more, ...shares } = await sharesOf(models)
+    const vectors = { ...shares, ...more, without_vectors: words.all } as VectorShares
+    saySteps(say, `${name}, words and vectors`, vectors)
+    found[name] = { words, vectors }
   }
   return found
 }
 
+function saySteps (say: (text: string) => void, what: string, shares: StepShares | VectorShares): void {
+  say(`  ${what}: ${Object.entries(shares).map(([step, share]) => `${step.replaceAll('_', ' ')} ${(share as number).toFixed(3)}`).join(', ')}`)
+}
+
 /** An engine that was told all conversations, while `work` runs. */
-async function told (
-  home: string, conversations: readonly Conversation[], telling: Telling,
-  work: (call: Call, share: () => Promise<number>) => Promise<void>
-): Promise<void> {
+async function told<T> (
+  { home, conversations, models }: { readonly home: string, readonly conversations: readonly Conversation[], readonly models: string | null },
+  telling: Telling, work: (told: Told) => Promise<T>
+): Promise<T> {
   const path = join(await mkdtemp(join(home, 'steps-')), 'memory.db')
+  let abilities: Abilities = { embed: models === null ? none : { model: 'minilm', why: null }, rerank: none, chat: none, patience }
+  const send = models === null ? () => Promise.reject(new Error('no models')) : errandsTo(models)
   const engine = new EmbeddedEngine({
-    path: () => path, abilities: () => abilities, log: () => {}, run: () => Promise.reject(new Error('no models'))
+    path: () => path, abilities: () => abilities, log: () => {},
+    run: (errand, signal) => send(errand.to === 'embed' ? { ...errand, body: unprefixed(errand.body) } : errand, signal)
   })
   try {
     const call = callsOf(engine)
     const turns = new Map<string, ReadonlyMap<string, string>>()
     for (const conversation of conversations) turns.set(conversation.sample_id, await fill(call, conversation, telling))
-    await work(call, async () => {
-      let [sum, all] = [0, 0]
-      for (const conversation of conversations) {
-        const { hits: hit, asked } = await hits(call, conversation, turns.get(conversation.sample_id)!, 'text')
-        sum += hit
-        all += asked
+    if (models !== null) for (const { sample_id: id } of conversations) await vectorsMade(call, id)
+    return await work({
+      call,
+      share: async ranOn => {
+        let [sum, all] = [0, 0]
+        for (const conversation of conversations) {
+          const { hits: hit, asked } = await hits(call, conversation, turns.get(conversation.sample_id)!, ranOn)
+          sum += hit
+          all += asked
+        }
+        return sum / all
+      },
+      reranks: isOn => {
+        abilities = { ...abilities, rerank: isOn ? { model: 'rerank', why: null } : none }
+        engine.abilitiesChanged()
       }
-      return sum / all
     })
   } finally {
     await engine.close()
   }
 }
 
+function unprefixed (body: Uint8Array): Buffer {
+  const { input, ...rest } = JSON.parse(Buffer.from(body).toString('utf8')) as { readonly input: readonly string[] }
+  return Buffer.from(JSON.stringify({ ...rest, input: input.map(text => text.startsWith(PREFIX) ? text.slice(PREFIX.length) : text) }))
+}
+
 export function stepBars (steps: MemorySteps): readonly Bar[] {
-  return Object.entries(steps).flatMap(([name, { all, ...without }]) => Object.entries(without).map(([step, share]) => {
-    const least = -Math.max(tellings[name]!.costs, step === 'without_recency' ? RECENCY_COSTS : 0)
-    return { name: `LoCoMo, ${name}, gained by ${step.slice('without_'.length)}`, value: all - share, limit: `>= ${least}`, ok: all - share >= least }
-  }))
+  return Object.entries(steps).flatMap(([name, { words, vectors }]) => [
+    ...barsOf(name, name, words), ...vectors === null ? [] : barsOf(name, `${name}, with vectors`, vectors)
+  ])
+}
+
+function barsOf (telling: string, name: string, { all, ...others }: StepShares | VectorShares): readonly Bar[] {
+  return Object.entries(others as Record<string, number>).map(([step, share]) => {
+    const isAdded = step.startsWith('with_')
+    const value = isAdded ? share - all : all - share
+    const least = -Math.max(tellings[telling]!.costs, step === 'without_recency' ? RECENCY_COSTS : 0)
+    return { name: `LoCoMo, ${name}, gained by ${step.replace(/^with(?:out)?_/, '')}`, value, limit: `>= ${least}`, ok: value >= least }
+  })
 }

@@ -117,11 +117,15 @@ function shuffled<T> (all: readonly T[]): T[] {
 
 /** Whether recalls of a bank look at what stands beside a find, or was kept beside it. */
 export async function lookAtLinks (call: Call, id: string, isOn: boolean): Promise<void> {
-  await call('PATCH', `${id}/config`, { updates: { enable_graph_retrieval: isOn } })
+  await configure(call, id, { enable_graph_retrieval: isOn })
+}
+
+export async function configure (call: Call, id: string, updates: Readonly<Record<string, boolean>>): Promise<void> {
+  await call('PATCH', `${id}/config`, { updates })
 }
 
 /** Resolves when every memory of the bank has its vector. */
-async function vectorsMade (call: Call, id: string): Promise<void> {
+export async function vectorsMade (call: Call, id: string): Promise<void> {
   for (;;) {
     const { body } = await call('GET', `${id}/embeddings`)
     if (body.pending === 0) return

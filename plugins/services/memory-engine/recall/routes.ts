@@ -10,8 +10,8 @@ async function answerRecall ({ core, params, body, headers, signal, ignored }: W
   const request = readRecall(body, headers, ignored, core.now())
   const bank = needBank(core.store, params.bank_id!)
   const recalled = await recall(core, bank, request, signal)
-  const { vectors, rerank } = recalled.steps
+  const { steps } = recalled
   // beyond the wire: says when it ran on text alone
-  const used = ['text', ...vectors === null ? ['vectors'] : [], ...rerank === null ? ['rerank'] : []].join('+')
-  return jsonText(recallAnswer(core, bank, request, recalled), 200, { 'x-svc-recall': used })
+  const used = (['text', 'vectors', 'rerank'] as const).filter(step => steps[step] === null).join('+')
+  return jsonText(recallAnswer(core, bank, request, recalled), 200, used === '' ? {} : { 'x-svc-recall': used })
 }
