@@ -35,10 +35,16 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
   return `{"results":[${found.join(',')}],${JSON.stringify(others).slice(1)}`
 }
 
+/** From 000 to 999. */
+const thousands = Array.from({ length: 1000 }, (_, i) => String(1000 + i).slice(1))
+
 /** A score with six decimals, which is all that it means. To write all that a number has takes longer than to find it. Pure. */
 function digits (score: number | null): string {
-  if (score === null || !(score >= 0 && score < 0.9999995)) return JSON.stringify(score)
-  return `0.${String(1_000_000 + Math.round(score * 1_000_000)).slice(1)}`
+  if (score === null) return 'null'
+  if (!(score >= 0 && score < 0.9999995)) return JSON.stringify(score)
+  const millionths = Math.round(score * 1_000_000)
+  const high = Math.floor(millionths / 1000)
+  return `0.${thousands[high]!}${thousands[millionths - high * 1000]!}`
 }
 
 const shown = new WeakMap<RecalledRow, { readonly bankId: string, readonly text: string }>()

@@ -121,23 +121,43 @@ export class BankVectors {
   cosines (positions: readonly number[], query: Vector): Float64Array {
     const vectors = this.#vectors!
     const length = query.length
+    // not converted again for each vector
+    const wide = new Float64Array(query)
     const found = new Float64Array(positions.length)
-    for (let n = 0; n < found.length; n++) {
-      let at = positions[n]! * length
-      // four sums that need not wait for each other: twice as fast as one
+    // two vectors at a time, for which the query is read once; of an odd number the last one is taken twice
+    for (let n = 0; n < found.length; n += 2) {
+      const one = positions[n]! * length
+      const two = (positions[n + 1] ?? positions[n]!) * length
+      // sums that need not wait for each other: twice as fast as one for each
       let a = 0
       let b = 0
       let c = 0
       let d = 0
+      let e = 0
+      let f = 0
+      let g = 0
+      let h = 0
       let i = 0
-      for (; i < length - 3; i += 4, at += 4) {
-        a += query[i]! * vectors[at]!
-        b += query[i + 1]! * vectors[at + 1]!
-        c += query[i + 2]! * vectors[at + 2]!
-        d += query[i + 3]! * vectors[at + 3]!
+      for (; i < length - 3; i += 4) {
+        const q = wide[i]!
+        const r = wide[i + 1]!
+        const s = wide[i + 2]!
+        const t = wide[i + 3]!
+        a += q * vectors[one + i]!
+        b += r * vectors[one + i + 1]!
+        c += s * vectors[one + i + 2]!
+        d += t * vectors[one + i + 3]!
+        e += q * vectors[two + i]!
+        f += r * vectors[two + i + 1]!
+        g += s * vectors[two + i + 2]!
+        h += t * vectors[two + i + 3]!
       }
-      for (; i < length; i++, at++) a += query[i]! * vectors[at]!
+      for (; i < length; i++) {
+        a += wide[i]! * vectors[one + i]!
+        e += wide[i]! * vectors[two + i]!
+      }
       found[n] = a + b + c + d
+      if (n + 1 < found.length) found[n + 1] = e + f + g + h
     }
     return found
   }
