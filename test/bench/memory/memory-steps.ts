@@ -51,7 +51,9 @@ interface Told {
 }
 
 /** @param models base URL of an OpenAI-compatible server that embeds and reranks; null for words alone */
-export async function measureSteps (file: string, home: string, models: string | null, say: (text: string) => void): Promise<MemorySteps> {
+export async function measureSteps (
+  file: string, home: string, models: string | null, say: (text: string) => void
+): Promise<MemorySteps> {
   const conversations = JSON.parse(readFileSync(file, 'utf8')) as Conversation[]
   const ids = conversations.map(({ sample_id: id }) => id)
   const found: Record<string, MemorySteps[string]> = {}
@@ -73,7 +75,8 @@ export async function measureSteps (file: string, home: string, models: string |
       })
       const again = (how: Telling): Promise<number> => runOn(url, { ...telling, ...how }, ({ share }) => share(ranOn))
       const without = {
-        without_subjects: await again({ ...telling, prefix: PREFIX }), without_recency: await again({ ...telling, isAtOnce: true })
+        without_subjects: await again({ ...telling, prefix: PREFIX }),
+        without_recency: await again({ ...telling, isAtOnce: true })
       }
       return { ...one.shares, ...without, told: one.more }
     }
@@ -95,7 +98,11 @@ function saySteps (say: (text: string) => void, what: string, shares: StepShares
 
 /** An engine that was told all conversations, while `work` runs. */
 async function told<T> (
-  { home, conversations, models }: { readonly home: string, readonly conversations: readonly Conversation[], readonly models: string | null },
+  { home, conversations, models }: {
+    readonly home: string
+    readonly conversations: readonly Conversation[]
+    readonly models: string | null
+  },
   telling: Telling, work: (told: Told) => Promise<T>
 ): Promise<T> {
   const path = join(await mkdtemp(join(home, 'steps-')), 'memory.db')
@@ -133,7 +140,8 @@ async function told<T> (
 
 function unprefixed (body: Uint8Array): Buffer {
   const { input, ...rest } = JSON.parse(Buffer.from(body).toString('utf8')) as { readonly input: readonly string[] }
-  return Buffer.from(JSON.stringify({ ...rest, input: input.map(text => text.startsWith(PREFIX) ? text.slice(PREFIX.length) : text) }))
+  const bare = input.map(text => text.startsWith(PREFIX) ? text.slice(PREFIX.length) : text)
+  return Buffer.from(JSON.stringify({ ...rest, input: bare }))
 }
 
 export function stepBars (steps: MemorySteps): readonly Bar[] {

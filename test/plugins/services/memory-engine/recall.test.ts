@@ -165,6 +165,11 @@ t.test('with a model that embeds, what means the same is found; vectors are rene
   const { body, headers } = await recall(call, 'b', 'puppy')
   t.equal(headers['x-svc-recall'], 'text+vectors')
   t.match(body.results[0], { text: 'A hound barks.', scores: { keyword: null, semantic: Number } })
+  await call('PATCH', 'b/config', { updates: { enable_text_search: false } })
+  const wordless = await recall(call, 'b', 'coffee hound')
+  t.equal(wordless.headers['x-svc-recall'], 'vectors', 'it does not say that it ran on what the bank has switched off')
+  t.ok(wordless.body.results.every(({ scores }: { scores: { keyword: number | null } }) => scores.keyword === null))
+  await call('PATCH', 'b/config', { updates: { enable_text_search: true } })
   t.same((await texts(call, 'b', 'vehicle', { min_scores: { semantic: 0.9 } })), ['The automobile is red.'])
   t.same(await texts(call, 'b', 'vehicle', { tags: ['none'], tags_match: 'any_strict' }), [])
   const [{ id }] = (await call('GET', 'b/memories/list?q=hound')).body.items
