@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import type * as NodeLlamaCpp from 'node-llama-cpp'
 import type { Llama, LlamaModel, LlamaModelOptions } from 'node-llama-cpp'
 import { poolings, type EngineArgs, type Pooling } from './args.js'
+import { withoutTrial } from './library/binary-trial.js'
 import type { EngineLog } from './log.js'
 
 /** The library, loaded late: importing it takes longer than binding the port. */
@@ -35,7 +36,7 @@ export interface HostLibrary {
 /** Loads the library, and the model on the CPU or the GPU of the library's build. Rejects with the library's own words. */
 export async function loadModel (args: EngineArgs, { path, gpu }: HostLibrary, log: EngineLog): Promise<ModelHost> {
   const module = await (path === null ? import('node-llama-cpp') : import(pathToFileURL(path).href) as Promise<LlamaModule>)
-  const llama = await module.getLlama({
+  const load = (): Promise<Llama> => module.getLlama({
     gpu: gpu ?? false,
     build: 'never',
     skipDownload: true,
@@ -43,10 +44,12 @@ export async function loadModel (args: EngineArgs, { path, gpu }: HostLibrary, l
     maxThreads: 0, // no limit: every context gets its own number below
     logLevel: module.LlamaLogLevel.warn,
     logger: (_level, message) => log.warn(`llama.cpp: ${message.trim()}`)
-  }).catch((error: unknown) => {
-    if (gpu === null) throw error
-    throw new Error(`the ${gpu} build of the engine finds no usable GPU`, { cause: error })
   })
+  const llama = gpu === null
+    ? await withoutTrial(await module.getModuleVersion(), load)
+    : await load().catch((error: unknown) => {
+        throw new Error(`the ${gpu} build of the engine finds no usable GPU`, { cause: error })
+      })
   const info = await module.readGgufFileInfo(args.model, { sourceType: 'filesystem', readTensorInfo: false, logWarnings: false })
   // a file that is cut off behind its first bytes has none, whatever the library's types say
   const { general } = info.metadata as { readonly general?: { readonly architecture: string } }

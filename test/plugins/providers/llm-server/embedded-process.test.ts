@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -6,6 +7,12 @@ import t from 'tap'
 import { eventually } from '../../../kernel/runtime/support.js'
 import { rankGguf } from './rank-gguf.js'
 import { embed, findsByWords, modelFile, post, ranksByLastDigit, spawnEmbedded, startEmbedded } from './support.js'
+
+/** Milliseconds of processor time of the processes that this one has started and that have ended. */
+function programMs (pid: number): number {
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ').slice(13, 15).map(Number)
+  return (user! + system!) * 10
+}
 
 t.test('SIGTERM ends it with code 0, whatever it does', async t => {
   await t.test('while it streams', async t => {
@@ -58,6 +65,7 @@ t.test('the embedded engine makes vectors of every form of input', async t => {
     t.same(await first.json(), { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } })
     await eventually('it serves', async () => (await fetch(`${url}/health`)).status === 200, 120_000)
     t.match(engine.output(), /W ignored.*--lora --mmproj/)
+    if (process.platform === 'linux') t.equal(programMs(engine.child.pid!), 0, 'no second process has loaded the library')
     t.match(engine.output(), /I listening on http:\/\/127\.0\.0\.1:\d+/)
     t.match(engine.output(), /I model loaded in \d+ ms/)
   })
