@@ -8,6 +8,7 @@ import { resolvePaths } from '../../../kernel/config/paths.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { acquireHomeLock } from '../../../kernel/state/home-lock.js'
 import { capabilityChoices } from '../../../plugins/services/capabilities/ref.js'
+import { oneFile } from '../../one-file.js'
 import { before, reshape, tree, watchedOps } from './change.js'
 import { openHome, writeTree } from './support.js'
 
@@ -171,10 +172,11 @@ t.test('the same with a process that is killed, and whose locks the next one tak
   // early, right before and after the journal is there, before some of the renames, late
   const points = [0, journal, ...[1, 2, 4, 7].map(after => journal + after), operations - 1]
   const outcomes = new Set<string>()
+  const program = await oneFile(join(import.meta.dirname, 'change-child.js'))
   for (const point of points) {
     const home = t.testdir({ var: {} })
     writeTree(join(home, 'etc/svc'), before)
-    const child = fork(join(import.meta.dirname, 'change-child.js'), [home, String(point)], { execArgv: [], silent: true })
+    const child = fork(program, [home, String(point)], { execArgv: [], silent: true })
     const [at] = await once(child, 'message') as [{ name: string, path: string }]
     child.kill('SIGKILL')
     await once(child, 'exit')
