@@ -1,5 +1,7 @@
 /** The top level of a JSON body. Only what is asked for is parsed. */
 export interface JsonBody {
+  /** Names of the top-level members, as often as they occur; null ones too. */
+  keys (): readonly string[]
   /** False when the member is absent or null: on the wire both say "not given". */
   has (key: string): boolean
   /** The value when it is a string, else null. */

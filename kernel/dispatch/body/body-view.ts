@@ -75,6 +75,10 @@ export class BodyView implements JsonBody {
     return member !== undefined && this.body[member.valueStart] === 0x66
   }
 
+  keys (): readonly string[] {
+    return this.members.map(({ key }) => key)
+  }
+
   has (key: string): boolean {
     const member = this.member(key)
     return member !== undefined && this.body[member.valueStart] !== LETTER_N

@@ -66,7 +66,7 @@ export default definePlugin({
         'tokenize': { path: '/tokenize', streaming: false, body: 'json', light: true, adapt: tokenize },
         'detokenize': { path: '/detokenize', streaming: false, body: 'json', light: true, adapt: detokenize },
         // counting needs the tokenizer alone
-        'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
+        'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true, ignores: ignoredInMessages }
       },
       abilities: input => {
         const { driver } = ctx.services.config.snapshot.svc.runtime
