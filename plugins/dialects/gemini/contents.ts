@@ -1,5 +1,5 @@
 import {
-  isObject, leave, leaveStrangers, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, untranslatable,
+  isObject, leave, leaveStrangers, malformed, objectsIn, OpenCalls, plainOr, saidMessage, stringIn, textOr, Turns, untranslatable,
   type Json
 } from '../../v1/over-chat/ref.js'
 import { camelCase, member } from './members.js'
@@ -23,20 +23,23 @@ const unsaid = ['videoMetadata', 'mediaResolution'] as const
  * The conversation of a request as chat messages. Throws `validation.invalid` for what chat has no words for. Pure.
  * @param keepsThoughts whether earlier thoughts go along; upstreams refuse them
  */
-export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: string[]): object[] {
+export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: string[]): readonly object[] {
   const system = member(asked, 'systemInstruction')
   const open = new OpenCalls()
+  const turns = new Turns()
+  if (system !== null) turns.put({ role: 'system', content: systemText(system, warnings) })
   const contents = typeof asked.contents === 'string' ? [{ role: 'user', parts: [{ text: asked.contents }] }] : asked.contents
-  const said = objectsIn(contents, 'contents').flatMap((content, i) => {
+  for (const [i, content] of objectsIn(contents, 'contents').entries()) {
     const at = `contents.${i}.parts`
     const parts = objectsIn(content.parts ?? [], at)
     leaveStrangers(content, contentKeys, 'contents.*', warnings, camelCase)
     for (const part of parts) tellLeftOut(part, 'contents.*.parts.*', warnings)
-    if (content.role === 'model') return modelMessage(parts, at, open, keepsThoughts)
-    if (content.role == null || content.role === 'user' || content.role === 'function') return userMessages(parts, at, open, warnings)
-    throw malformed(`contents.${i}.role`, 'must be user or model')
-  })
-  return system === null ? said : [{ role: 'system', content: systemText(system, warnings) }, ...said]
+    if (content.role === 'model') turns.put(modelMessage(parts, at, open, keepsThoughts))
+    else if (content.role == null || content.role === 'user' || content.role === 'function') putUser(turns, parts, at, open, warnings)
+    else throw malformed(`contents.${i}.role`, 'must be user or model')
+  }
+  turns.end()
+  return turns.list
 }
 
 /** @param place where such parts stand, without numbers */
@@ -61,8 +64,7 @@ function systemText (system: unknown, warnings: string[]): string {
 }
 
 /** Results of functions are messages of their own and stand before what the user says to them. */
-function userMessages (parts: readonly Json[], at: string, open: OpenCalls, warnings: string[]): object[] {
-  const results: object[] = []
+function putUser (turns: Turns, parts: readonly Json[], at: string, open: OpenCalls, warnings: string[]): void {
   const others: object[] = []
   for (const [i, part] of parts.entries()) {
     const result = member(part, 'functionResponse')
@@ -72,13 +74,13 @@ function userMessages (parts: readonly Json[], at: string, open: OpenCalls, warn
     }
     if (!isObject(result)) throw malformed(`${at}.${i}.functionResponse`, 'must be an object')
     const id = open.answered(textOr(result.id, ''), textOr(result.name, ''))
-    results.push({ role: 'tool', tool_call_id: id, content: resultText(result.response) })
-    for (const [k, piece] of objectsIn(result.parts ?? [], `${at}.${i}.functionResponse.parts`).entries()) {
+    const shown = objectsIn(result.parts ?? [], `${at}.${i}.functionResponse.parts`).map((piece, k) => {
       tellLeftOut(piece, 'contents.*.parts.*.functionResponse.parts.*', warnings)
-      others.push(userPart(piece, `${at}.${i}.functionResponse.parts.${k}`))
-    }
+      return userPart(piece, `${at}.${i}.functionResponse.parts.${k}`)
+    })
+    turns.result(id, resultText(result.response), shown)
   }
-  return others.length === 0 ? results : [...results, { role: 'user', content: plainOr(others) }]
+  if (others.length > 0) turns.put({ role: 'user', content: plainOr(others) })
 }
 
 /** A result that is one text alone is that text. */
@@ -115,7 +117,7 @@ function filePart (file: Json, at: string): object {
   throw untranslatable(`${at}.fileData`, 'a file that is not in the request')
 }
 
-function modelMessage (parts: readonly Json[], at: string, open: OpenCalls, keepsThoughts: boolean): object[] {
+function modelMessage (parts: readonly Json[], at: string, open: OpenCalls, keepsThoughts: boolean): Json {
   const texts: string[] = []
   const thoughts: string[] = []
   const calls: object[] = []
@@ -130,7 +132,7 @@ function modelMessage (parts: readonly Json[], at: string, open: OpenCalls, keep
       throw untranslatable(`${at}.${i}`, `a part with ${kindOf(part)}`)
     }
   }
-  return [saidMessage(texts, keepsThoughts ? thoughts : [], calls)]
+  return saidMessage(texts, keepsThoughts ? thoughts : [], calls)
 }
 
 /** What a part holds, as a client wrote it: of any length. */

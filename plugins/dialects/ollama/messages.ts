@@ -1,5 +1,5 @@
 import {
-  given, isObject, leaveStrangers, malformed, objectsIn, OpenCalls, plainOr, stringIn, textOr, typeName, type Json
+  given, isObject, leaveStrangers, malformed, objectsIn, OpenCalls, stringIn, textOr, Turns, typeName, type Json
 } from '../../v1/over-chat/ref.js'
 import { pictureParts } from './pictures.js'
 
@@ -17,33 +17,20 @@ const functionKeys: ReadonlySet<string> = new Set(['index', 'name', 'arguments']
  * no place for goes into `warnings`. Throws `validation.invalid`. Pure.
  * @param keepsThoughts whether earlier thinking goes along; upstreams refuse it
  */
-export function chatMessages (messages: unknown, keepsThoughts: boolean, warnings: string[]): object[] {
+export function chatMessages (messages: unknown, keepsThoughts: boolean, warnings: string[]): readonly object[] {
   const open = new OpenCalls()
-  let shown: object[] = []
-  const show = (parts: readonly object[]): object[] => {
-    if (shown.length === 0 && parts.length === 0) return []
-    const content = plainOr([...shown, ...parts])
-    shown = []
-    return [{ role: 'user', content }]
-  }
-  const said = objectsIn(messages, 'messages').flatMap((message, i) => {
+  const turns = new Turns()
+  for (const [i, message] of objectsIn(messages, 'messages').entries()) {
     const { role } = message
     leaveStrangers(message, known.get(role) ?? spoken, 'messages.*', warnings)
-    if (role === 'user' && shown.length > 0) return show(partsOf(message, `messages.${i}`))
-    const before = role === 'tool' ? [] : show([])
-    const made = chatMessage(message, i, open, keepsThoughts, warnings)
-    if (role !== 'user') for (const picture of pictureParts(message.images, `messages.${i}.images`)) shown.push(picture)
-    return [...before, made]
-  })
-  return [...said, ...show([])]
+    turns.put(chatMessage(message, i, open, keepsThoughts, warnings))
+    if (role !== 'user') turns.show(pictureParts(message.images, `messages.${i}.images`))
+  }
+  turns.end()
+  return turns.list
 }
 
-function partsOf ({ content, images }: Json, at: string): object[] {
-  const text = content == null ? '' : stringIn(content, `${at}.content`)
-  return [...text === '' ? [] : [{ type: 'text', text }], ...pictureParts(images, `${at}.images`)]
-}
-
-function chatMessage (message: Json, i: number, open: OpenCalls, keepsThoughts: boolean, warnings: string[]): object {
+function chatMessage (message: Json, i: number, open: OpenCalls, keepsThoughts: boolean, warnings: string[]): Json {
   const at = `messages.${i}`
   const { role } = message
   const content = message.content == null ? '' : stringIn(message.content, `${at}.content`)

@@ -1,5 +1,5 @@
 import {
-  isObject, leave, leaveStrangers, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, typeName, untranslatable,
+  isObject, leave, leaveStrangers, malformed, objectsIn, plainOr, saidMessage, stringIn, textOr, Turns, typeName, untranslatable,
   type Json
 } from '../over-chat/ref.js'
 
@@ -21,17 +21,22 @@ const sourceKeys: ReadonlySet<string> = new Set(['type', 'media_type', 'data', '
  * `validation.invalid` for what it has no words for.
  * @param keepsThoughts whether earlier reasoning goes along; upstreams refuse it
  */
-export function chatMessages ({ system, messages }: Json, keepsThoughts: boolean, warnings: string[]): object[] {
-  const said = objectsIn(messages, 'messages').flatMap((message, i) => {
+export function chatMessages ({ system, messages }: Json, keepsThoughts: boolean, warnings: string[]): readonly object[] {
+  const turns = new Turns()
+  if (system != null) turns.put({ role: 'system', content: systemText(system, 'system', warnings, 'system.*') })
+  for (const [i, message] of objectsIn(messages, 'messages').entries()) {
     const at = `messages.${i}.content`
     const { role, content } = message
     leaveStrangers(message, messageKeys, 'messages.*', warnings)
-    if (role === 'assistant') return assistantMessage(blocksOf(content, at), at, keepsThoughts, warnings)
-    if (role === 'user') return userMessages(blocksOf(content, at), at, warnings)
-    if (role === 'system') return [{ role, content: systemText(content, at, warnings, 'messages.*.content.*') }]
-    throw malformed(`messages.${i}.role`, 'must be user, assistant or system')
-  })
-  return system == null ? said : [{ role: 'system', content: systemText(system, 'system', warnings, 'system.*') }, ...said]
+    switch (role) {
+      case 'assistant': turns.put(assistantMessage(blocksOf(content, at), at, keepsThoughts, warnings)); break
+      case 'user': putUser(turns, blocksOf(content, at), at, warnings); break
+      case 'system': turns.put({ role, content: systemText(content, at, warnings, 'messages.*.content.*') }); break
+      default: throw malformed(`messages.${i}.role`, 'must be user, assistant or system')
+    }
+  }
+  turns.end()
+  return turns.list
 }
 
 function blocksOf (content: unknown, at: string): readonly Json[] {
@@ -48,21 +53,19 @@ function systemText (system: unknown, at: string, warnings: string[], place: str
 }
 
 /** Results of tools are messages of their own and stand before what the user says to them. */
-function userMessages (blocks: readonly Json[], at: string, warnings: string[]): object[] {
-  const results: object[] = []
+function putUser (turns: Turns, blocks: readonly Json[], at: string, warnings: string[]): void {
   const parts: object[] = []
   for (const [i, block] of blocks.entries()) {
     tellLeftOut(block, 'messages.*.content.*', warnings)
     if (block.type === 'tool_result') {
       if (Array.isArray(block.content)) for (const inner of block.content) if (isObject(inner)) tellLeftOut(inner, 'messages.*.content.*.content.*', warnings)
-      const { text, pictures } = resultOf(block, `${at}.${i}`, warnings)
-      results.push({ role: 'tool', tool_call_id: stringIn(block.tool_use_id, `${at}.${i}.tool_use_id`), content: text })
-      for (const picture of pictures) parts.push(picture)
+      const { text, others } = resultOf(block, `${at}.${i}`, warnings)
+      turns.result(stringIn(block.tool_use_id, `${at}.${i}.tool_use_id`), text, others)
     } else {
       parts.push(partOf(block, `${at}.${i}`, warnings))
     }
   }
-  return parts.length === 0 ? results : [...results, { role: 'user', content: plainOr(parts) }]
+  if (parts.length > 0) turns.put({ role: 'user', content: plainOr(parts) })
 }
 
 /** Documents and search results may be cited where the model's maker does it; chat has no place for that. */
@@ -73,16 +76,14 @@ function tellLeftOut (block: Json, place: string, warnings: string[]): void {
   if (isObject(citations) && citations.enabled === true) leave(warnings, 'messages.*.content.*.citations: left out, nothing here cites')
 }
 
-/** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
 function resultOf (
-  { content, is_error: isError, tool_use_id: id }: Json, at: string, warnings: string[]
-): { readonly text: string, readonly pictures: readonly object[] } {
+  { content, is_error: isError }: Json, at: string, warnings: string[]
+): { readonly text: string, readonly others: readonly object[] } {
   const parts = content == null ? [] : blocksOf(content, `${at}.content`).map((block, i) => partOf(block, `${at}.content.${i}`, warnings))
   const texts = parts.filter(part => 'text' in part).map(part => String(part.text))
   const others = parts.filter(part => !('text' in part))
   const text = texts.join('\n')
-  const noted = others.length === 0 ? text : `${text}${text === '' ? '' : '\n'}[what else ${textOr(id, 'the tool')} answered follows]`
-  return { text: isError === true && !/^error/i.test(noted) ? `Error: ${noted}` : noted, pictures: others }
+  return { text: isError === true && !/^error/i.test(text) ? `Error: ${text}` : text, others }
 }
 
 function partOf (block: Json, at: string, warnings: string[]): object {
@@ -121,7 +122,7 @@ function documentPart ({ source, title, context }: Json, at: string, warnings: s
   throw untranslatable(`${at}.source`, 'a document that is not in the request')
 }
 
-function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: boolean, warnings: string[]): object[] {
+function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: boolean, warnings: string[]): Json {
   const texts: string[] = []
   const thoughts: string[] = []
   const calls: object[] = []
@@ -141,5 +142,5 @@ function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: b
       default: throw untranslatable(`${at}.${i}`, `a block of type ${typeName(block.type)}`)
     }
   }
-  return [saidMessage(texts, keepsThoughts ? thoughts : [], calls)]
+  return saidMessage(texts, keepsThoughts ? thoughts : [], calls)
 }

@@ -1,7 +1,7 @@
-import { given } from './json.js'
+import { given, type Json } from './json.js'
 
 /** What a model said, out of its pieces, as a message of a chat completion request. */
-export function saidMessage (texts: readonly string[], thoughts: readonly string[], calls: readonly object[]): object {
+export function saidMessage (texts: readonly string[], thoughts: readonly string[], calls: readonly object[]): Json {
   const content = texts.join('')
   return {
     role: 'assistant',

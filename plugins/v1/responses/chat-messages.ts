@@ -1,4 +1,6 @@
-import { given, isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import {
+  given, isObject, leave, leaveStrangers, malformed, objectsIn, plainOr, stringIn, textOr, Turns, typeName, untranslatable, type Json
+} from '../over-chat/ref.js'
 import { flatName } from './chat-tools.js'
 import { opened } from './sealed.js'
 
@@ -29,7 +31,7 @@ const partKeys: ReadonlyMap<unknown, ReadonlySet<string>> = new Map(Object.entri
 
 /** The items of a request of the Responses API as chat messages. Throws `validation.invalid` for what chat has no words for. */
 export class ChatMessages {
-  readonly list: object[] = []
+  readonly #turns = new Turns()
   /** What calls, text and reasoning that follow each other are parts of. */
   #open: Assistant | null = null
   readonly #keepsThoughts: boolean
@@ -39,6 +41,10 @@ export class ChatMessages {
   constructor (keepsThoughts: boolean, warnings: string[]) {
     this.#keepsThoughts = keepsThoughts
     this.#warnings = warnings
+  }
+
+  get list (): readonly object[] {
+    return this.#turns.list
   }
 
   /** Instructions and what stands behind them are one message: many templates know one system message alone. */
@@ -51,6 +57,7 @@ export class ChatMessages {
   input (input: unknown, at = 'input'): void {
     if (typeof input === 'string') return this.#put({ role: 'user', content: input })
     for (const [i, item] of objectsIn(input, at).entries()) this.#item(item, `${at}.${i}`)
+    this.#turns.end()
   }
 
   #item (item: Json, at: string): void {
@@ -93,14 +100,12 @@ export class ChatMessages {
     open.tool_calls.push({ id: stringIn(id, `${at}.call_id`), type: 'function', function: { name: flat, arguments: args } })
   }
 
-  /** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
   #output ({ call_id: id, output }: Json, at: string): void {
     const parts = typeof output === 'string' ? [{ type: 'text', text: output }] : this.#parts(output, `${at}.output`, 'input.*.output.*')
     const others = parts.filter(part => !('text' in part))
     const texts = parts.filter(part => 'text' in part).map(({ text }) => String(text))
-    const note = others.length === 0 ? [] : ['[what else it answered follows]']
-    this.#put({ role: 'tool', tool_call_id: stringIn(id, `${at}.call_id`), content: [...texts, ...note].join('\n') })
-    if (others.length > 0) this.#put({ role: 'user', content: others })
+    this.#open = null
+    this.#turns.result(stringIn(id, `${at}.call_id`), texts.join('\n'), others)
   }
 
   #reasoning ({ content, summary, encrypted_content: secret }: Json): void {
@@ -128,14 +133,14 @@ export class ChatMessages {
     // an answer with calls is over once their results stand behind it
     if (this.#open === null) {
       this.#open = { role: 'assistant', content: null }
-      this.list.push(this.#open)
+      this.#turns.put(this.#open as unknown as Json)
     }
     return this.#open
   }
 
-  #put (message: object): void {
+  #put (message: Json): void {
     this.#open = null
-    this.list.push(message)
+    this.#turns.put(message)
   }
 }
 
@@ -177,9 +182,4 @@ function textsOf (parts: readonly Part[], at: string): string {
     if ('text' in part) return String(part.text)
     throw untranslatable(at, `a part of type ${typeName(part.type)} that is not the user's`)
   }).join('\n')
-}
-
-/** One text is a string: many templates know no other content. */
-function plainOr (parts: readonly Part[]): unknown {
-  return parts.every(part => 'text' in part) ? parts.map(({ text }) => String(text)).join('\n') : parts
 }

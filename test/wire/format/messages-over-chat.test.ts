@@ -143,7 +143,7 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
         { role: 'user', content: [{ type: 'text', text: 'what is it?' }, image, { type: 'text', text: 'T\n\nD' }] },
         { role: 'assistant', content: 'I ask.', reasoning_content: 'well', tool_calls: [call('a', '{"place":"Rome"}'), call('b', '{}')] },
         { role: 'tool', tool_call_id: 'a', content: 'sun' },
-        { role: 'tool', tool_call_id: 'b', content: 'Error: no place\n[what else b answered follows]' },
+        { role: 'tool', tool_call_id: 'b', content: 'Error: no place\n[what else it answered follows]' },
         { role: 'user', content: [image, { type: 'text', text: 'go on' }] },
         { role: 'system', content: 'A reminder.' }
       ],

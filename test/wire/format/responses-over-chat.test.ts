@@ -128,8 +128,7 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
         },
         { role: 'tool', tool_call_id: 'a', content: 'here' },
         { role: 'tool', tool_call_id: 'b', content: 'done\n[what else it answered follows]' },
-        { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }] },
-        { role: 'user', content: 'go on' }
+        { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }, { type: 'text', text: 'go on' }] }
       ],
       max_tokens: 50,
       tools: [
