@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, leaveStrangers, malformed, untranslatable, type Json } from '../../v1/over-chat/ref.js'
+import { given, isObject, leave, leaveStrangers, malformed, MOST_WARNINGS, untranslatable, type Json } from '../../v1/over-chat/ref.js'
 import { chatMessages } from './contents.js'
 import { camelCase, member } from './members.js'
 import { jsonSchemaOf } from './schema.js'
@@ -57,8 +57,8 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
       seed: config.seed,
       presence_penalty: member(config, 'presencePenalty'),
       frequency_penalty: member(config, 'frequencyPenalty'),
-      response_format: responseFormat(config),
-      ...member(config, 'responseLogprobs') === true ? { logprobs: true, top_logprobs: config.logprobs } : {},
+      response_format: responseFormat(config, warnings),
+      ...logprobs(config, warnings),
       ...reasoning(thinking, slot),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
@@ -69,7 +69,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
 
 /** What of a message is not known here, for people. */
 function strangers (message: Json, names: ReadonlySet<string>, at: string): string[] {
-  return Object.keys(message).filter(key => !names.has(camelCase(key)) && message[key] !== null).slice(0, 20)
+  return Object.keys(message).filter(key => !names.has(camelCase(key)) && message[key] !== null).slice(0, MOST_WARNINGS)
     .map(key => `${at}${key.slice(0, 64)}: not known here and left out`)
 }
 
@@ -89,11 +89,21 @@ function stopsOf (stops: unknown): unknown {
   return Array.isArray(stops) && stops.length === 0 ? null : stops
 }
 
-function responseFormat (config: Json): object | null {
+function logprobs (config: Json, warnings: string[]): object {
+  if (member(config, 'responseLogprobs') === true) return { logprobs: true, top_logprobs: config.logprobs }
+  if (config.logprobs != null) leave(warnings, 'generationConfig.logprobs: left out, it needs responseLogprobs')
+  return {}
+}
+
+function responseFormat (config: Json, warnings: string[]): object | null {
   const type = member(config, 'responseMimeType') ?? 'text/plain'
   const schema = member(config, 'responseJsonSchema') ?? config._responseJsonSchema ?? null
   const own = member(config, 'responseSchema')
-  if (type === 'text/plain') return null
+  if (type === 'text/plain') {
+    if (schema !== null || own !== null) throw malformed('generationConfig.responseMimeType', 'must be application/json where a schema is given')
+    return null
+  }
+  if (schema !== null && own !== null) leave(warnings, 'generationConfig.responseSchema: left out, responseJsonSchema says it')
   if (type !== 'application/json') throw untranslatable('generationConfig.responseMimeType', 'a form other than text/plain and application/json')
   const wanted = schema ?? (own === null ? null : jsonSchemaOf(own, 'generationConfig.responseSchema'))
   return wanted === null ? { type: 'json_object' } : { type: 'json_schema', json_schema: { name: 'answer', schema: wanted, strict: true } }

@@ -1,9 +1,6 @@
-import { given, isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
+import { given, isObject, leave, leaveStrangers, malformed, MOST_WARNINGS, objectsIn, stringIn, type Json } from '../../v1/over-chat/ref.js'
 import { camelCase, member } from './members.js'
 import { jsonSchemaOf } from './schema.js'
-
-/** More than go into the header that tells them. */
-const MOST_WARNINGS = 50
 
 const unsaid = ['response', 'responseJsonSchema', 'behavior'] as const
 const declarationKeys: ReadonlySet<string> = new Set([...unsaid, 'name', 'description', 'parameters', 'parametersJsonSchema'])
@@ -76,6 +73,9 @@ function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[
     const schema = member(one, 'parametersJsonSchema')
     const parameters = schema ?? (one.parameters == null ? null : jsonSchemaOf(one.parameters, `${place}.parameters`))
     const name = stringIn(one.name, `${place}.name`)
+    if (schema !== null && one.parameters != null) {
+      leave(warnings, 'tools.*.functionDeclarations.*.parameters: left out, parametersJsonSchema says it')
+    }
     leaveStrangers(one, declarationKeys, 'tools.*.functionDeclarations.*', warnings, camelCase)
     for (const key of unsaid) {
       if (member(one, key) !== null) leave(warnings, `tools.*.functionDeclarations.*.${key}: left out, chat completions have no word for it`)

@@ -1,4 +1,4 @@
-import { malformed, textOr, type Json } from '../../v1/over-chat/ref.js'
+import { malformed, MOST_WARNINGS, textOr, type Json } from '../../v1/over-chat/ref.js'
 
 /** The model that a body names; older clients call it `name`. Throws `validation.invalid`. */
 export function modelIn ({ model, name }: Json): string {
@@ -17,6 +17,6 @@ export const NOT_CUT = 'truncate: left out, what is too long for the model is re
 
 /** What of the top of a body means nothing here, for people. Pure. */
 export function unknownKeys (asked: Json, known: ReadonlySet<string>): string[] {
-  return Object.keys(asked).filter(key => !known.has(key) && asked[key] !== null).slice(0, 20)
+  return Object.keys(asked).filter(key => !known.has(key) && asked[key] !== null).slice(0, MOST_WARNINGS)
     .map(key => `${key.slice(0, 64)}: not known here and left out`)
 }

@@ -83,6 +83,8 @@ function chatBody (asked: Json, server: Server, messages: readonly object[], too
 
 function rawBody (asked: Json, server: Server, prompt: string, warnings: string[]): Wanted['body'] {
   const suffix = textOr(asked.suffix, '')
+  if (textOr(asked.system, '') !== '') warnings.push('system: left out, a raw prompt has no other messages')
+  if (asked.think != null) warnings.push('think: left out, a raw prompt goes through no template')
   return given({
     model: server.model, prompt, suffix: suffix === '' ? null : suffix, response_format: responseFormat(asked.format), ...common(asked, server, warnings)
   })

@@ -23,7 +23,7 @@ export interface ManageServices {
 type Caller = Pick<RouteCall, 'actor' | 'requestId'>
 
 const textSurfaces = ['chat', 'embeddings'] as const
-const createKeys: ReadonlySet<string> = new Set(['model', 'name', 'from', 'modelfile', 'parameters', 'stream', 'info'])
+const createKeys: ReadonlySet<string> = new Set(['model', 'name', 'from', 'modelfile', 'parameters', 'stream'])
 
 /** The name that a model is to have: without the tag that says nothing. */
 function newName (name: string): string {
@@ -138,12 +138,16 @@ function wishOf (asked: Json): Wish {
   if (textOr(asked.modelfile, '') !== '') {
     const { from, parameters, others } = readModelfile(asked.modelfile as string)
     if (others.length > 0) throw noPlace(others[0]!)
-    return { from, parameters }
+    if (textOr(asked.from, from) !== from) throw malformed('from', 'names another base model than the FROM of the modelfile')
+    return { from, parameters: [...parameters, ...parametersIn(asked)] }
   }
   if (textOr(asked.from, '') === '') throw malformed('from', 'is required: the base model')
-  const { parameters } = asked
+  return { from: asked.from as string, parameters: parametersIn(asked) }
+}
+
+function parametersIn ({ parameters }: Json): Wish['parameters'] {
   if (parameters != null && !isObject(parameters)) throw malformed('parameters', 'must be an object')
-  return { from: asked.from as string, parameters: Object.entries(parameters ?? {}) }
+  return Object.entries(parameters ?? {})
 }
 
 function isNothing (value: unknown): boolean {

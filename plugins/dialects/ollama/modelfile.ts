@@ -17,8 +17,10 @@ export function readModelfile (text: string): Modelfile {
   const parameters: Array<readonly [string, string]> = []
   const others = new Set<string>()
   for (const { name, value } of instructions(text.split(/\r?\n/))) {
-    if (name === 'FROM') from = value
-    else if (name === 'PARAMETER') {
+    if (name === 'FROM') {
+      if (from !== '' && from !== value) throw malformed('modelfile', 'has more than one FROM')
+      from = value
+    } else if (name === 'PARAMETER') {
       const [, key = '', said = ''] = /^(\S+)\s+([^]+)$/.exec(value) ?? []
       if (key === '') throw malformed('modelfile', 'has a PARAMETER without a name and a value')
       parameters.push([key, unquoted(said.trim())])

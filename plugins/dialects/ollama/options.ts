@@ -1,4 +1,4 @@
-import { isObject, malformed, type Json } from '../../v1/over-chat/ref.js'
+import { isObject, malformed, MOST_WARNINGS, type Json } from '../../v1/over-chat/ref.js'
 
 /** What chat completions call the same. */
 const passed = ['temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty'] as const
@@ -14,7 +14,7 @@ const taken: ReadonlySet<string> = new Set([...passed, ...ofEngines, 'num_predic
 export function engineOptions (options: unknown, isSlot: boolean, context: number | null, warnings: string[]): Json {
   if (options === undefined || options === null) return {}
   if (!isObject(options)) throw malformed('options', 'must be an object')
-  for (const key of Object.keys(options).filter(key => !taken.has(key)).slice(0, 20)) {
+  for (const key of Object.keys(options).filter(key => !taken.has(key)).slice(0, MOST_WARNINGS)) {
     warnings.push(`options.${key.slice(0, 64)}: left out, the file of the slot defines how its engine starts`)
   }
   const { num_predict: limit, num_ctx: asked } = options

@@ -1,5 +1,5 @@
 import type { AdaptedAnswer, RouteCall, handled } from 'svc-gateway/plugin'
-import { malformed, requestObject, textOr, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { isObject, malformed, MOST_WARNINGS, requestObject, textOr, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { askVectors, type Vectors } from '../../v1/vectors/ref.js'
 import { ns } from './answer.js'
 import { modelIn, NOT_CUT, unknownKeys } from './body.js'
@@ -23,7 +23,7 @@ export function embed (services: TalkServices, call: RouteCall<unknown, unknown,
   return answered(services, call, {
     asked,
     texts,
-    warnings: [...unknownKeys(asked, embedKeys), ...asked.truncate === true ? [NOT_CUT] : []],
+    warnings: [...unknownKeys(asked, embedKeys), ...optionsLeft(asked), ...asked.truncate === true ? [NOT_CUT] : []],
     answerOf: ({ vectors, tokens }) => ({
       model: modelIn(asked),
       embeddings: vectors,
@@ -41,8 +41,16 @@ export function oldEmbed (services: TalkServices, call: RouteCall<unknown, unkno
   if (prompt != null && typeof prompt !== 'string') throw malformed('prompt', 'must be a string')
   const texts = textOr(prompt, '') === '' ? [] : [prompt]
   return answered(services, call, {
-    asked, texts, warnings: unknownKeys(asked, oldKeys), answerOf: ({ vectors }) => ({ embedding: vectors[0] ?? [] })
+    asked, texts, warnings: [...unknownKeys(asked, oldKeys), ...optionsLeft(asked)], answerOf: ({ vectors }) => ({ embedding: vectors[0] ?? [] })
   })
+}
+
+/** Options are about what a model writes, or how it is started. */
+function optionsLeft ({ options }: Json): string[] {
+  if (options == null) return []
+  if (!isObject(options)) throw malformed('options', 'must be an object')
+  return Object.keys(options).filter(key => options[key] !== null).slice(0, MOST_WARNINGS)
+    .map(key => `options.${key.slice(0, 64)}: left out, vectors are made without it`)
 }
 
 interface Wish {

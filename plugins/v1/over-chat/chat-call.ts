@@ -1,10 +1,11 @@
 import {
-  isSvcError, translated, type AdaptedAnswer, type ChunkTranslator, type DispatchService, type Otherwise, type OtherwiseRequest,
-  type SvcError
+  isSvcError, translated, type AdaptedAnswer, type CallAnswer, type ChunkTranslator, type DispatchService, type Otherwise,
+  type OtherwiseRequest, type SvcError
 } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
 import { ChatReader, type ChatListener } from './chat-reader.js'
 import { withOneCall } from './one-call.js'
+import { warningHeader, WARNING_HEADER } from './warning-header.js'
 
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const SSE = 'text/event-stream'
@@ -39,9 +40,6 @@ export interface ChatCall {
   readonly signal: AbortSignal
 }
 
-/** The name of the header that tells what of a request was left out. */
-export const WARNING_HEADER = 'x-svc-warning'
-
 /** Asks for a chat completion and answers in the format of the writer. A refusal of the engine comes back as it is. */
 export async function askChat (dispatch: DispatchService, call: ChatCall): Promise<AdaptedAnswer> {
   const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
@@ -58,7 +56,7 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
   const { status } = told
   if (status < 200 || status > 299) return { status, headers: refusalHeaders(told.headers), body: told.body }
   const answer = 'parallel_tool_calls' in body && body.parallel_tool_calls === false ? withOneCall(told) : told
-  const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader(call.warnings) }
+  const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader([...call.warnings, ...toldBefore(told)]) }
   const reader = new ChatReader(writer)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
   if (stream && isStreamed) return { status: 200, headers, body: translated(answer.body, new EventTranslator(reader, writer)) }
@@ -70,6 +68,12 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
     reader.whole(text)
   }
   return { status: 200, headers, body: stream ? writer.take() ?? EMPTY : Buffer.from(JSON.stringify(writer.whole())) }
+}
+
+/** What the way to an upstream that speaks another API still left out. */
+function toldBefore ({ headers }: CallAnswer): readonly string[] {
+  const { [WARNING_HEADER]: told } = headers
+  return told === undefined ? [] : [told]
 }
 
 /** As many events as a chunk of the engine completes are one chunk for the client; nothing else is held. */
@@ -99,13 +103,9 @@ class EventTranslator implements ChunkTranslator {
   }
 }
 
-/** What a client needs of the headers of a refusal: its type, and when to ask again. */
-export function refusalHeaders ({ 'content-type': type, 'retry-after': after }: Readonly<Record<string, string>>): Record<string, string> {
-  return { ...type === undefined ? {} : { 'content-type': type }, ...after === undefined ? {} : { 'retry-after': after } }
+/** What a client needs of the headers of a refusal: its type, and whether and when to ask again. */
+export function refusalHeaders (headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => ofRefusals.has(name)))
 }
 
-/** What was left out of a request, as a header; headers carry printable ASCII alone. */
-export function warningHeader (warnings: readonly string[]): Record<string, string> {
-  const text = warnings.join('; ').replace(/[^\x20-\x7e]/g, '?').slice(0, 1000)
-  return text === '' ? {} : { [WARNING_HEADER]: text }
-}
+const ofRefusals: ReadonlySet<string> = new Set(['content-type', 'retry-after', 'retry-after-ms', 'x-should-retry'])

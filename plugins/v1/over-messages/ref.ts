@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { errorType, translated, type AdaptedAnswer, type CallAnswer, type Clock, type DispatchService, type Otherwise } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
-import { bodyObject, isObject, textOr, warningHeader } from '../over-chat/ref.js'
+import { bodyObject, isObject, refusalHeaders, textOr, warningHeader } from '../over-chat/ref.js'
 import { ChatChunks, completionOf, type ChunkHead } from './chat-chunks.js'
 import { messagesRequest, type MessagesRequest } from './messages-request.js'
 
@@ -51,13 +51,13 @@ async function answered (answer: CallAnswer, said: MessagesRequest, head: ChunkH
 
 /** A refusal in the shape of chat completions; what is none of the API's passes as it is. */
 async function refused (answer: CallAnswer): Promise<AdaptedAnswer> {
-  const { status, headers: { 'content-type': type = JSON_TYPE, 'retry-after': after } } = answer
+  const { status } = answer
   const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)
   const message = messageIn(bytes.toString('utf8'))
-  const again: Record<string, string> = after === undefined ? {} : { 'retry-after': after }
-  if (message === null) return { status, headers: { 'content-type': type, ...again }, body: bytes }
+  const headers = { 'content-type': JSON_TYPE, ...refusalHeaders(answer.headers) }
+  if (message === null) return { status, headers, body: bytes }
   const error = { message, type: errorType(status), param: null, code: null }
-  return { status, headers: { 'content-type': JSON_TYPE, ...again }, body: Buffer.from(JSON.stringify({ error })) }
+  return { status, headers: { ...headers, 'content-type': JSON_TYPE }, body: Buffer.from(JSON.stringify({ error })) }
 }
 
 function messageIn (text: string): string | null {

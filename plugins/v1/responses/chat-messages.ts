@@ -1,5 +1,6 @@
 import {
-  given, isObject, leave, leaveStrangers, malformed, objectsIn, plainOr, stringIn, textOr, Turns, typeName, untranslatable, type Json
+  given, isObject, leave, leaveStrangers, malformed, objectsIn, plainOr, stringIn, textOr, Turns, typeName, untranslatable,
+  type Json
 } from '../over-chat/ref.js'
 import { flatName } from './chat-tools.js'
 import { opened } from './sealed.js'

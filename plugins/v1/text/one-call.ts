@@ -28,9 +28,23 @@ export function oneCallAlone (dispatch: DispatchService): Interceptor {
   }
 }
 
-/** Null for a request that wants none, or that others take over. Bodies without the word are not parsed. Pure. */
+const WORD = '"parallel_tool_calls"'
+const COLON = 0x3a
+const SPACE = 0x20
+
+/** Whether `parallel_tool_calls` stands before a `false`, at any depth: what says true wants nothing, and is not parsed. Pure. */
+export function saysOneCall (body: Buffer): boolean {
+  for (let at = body.indexOf(WORD); at !== -1; at = body.indexOf(WORD, at)) {
+    at += WORD.length
+    while (body[at]! <= SPACE || body[at] === COLON) at++
+    if (body.toString('latin1', at, at + 5) === 'false') return true
+  }
+  return false
+}
+
+/** Null for a request that wants none, or that others take over. Pure. */
 function oneCallIn (body: Buffer): Asked | null {
-  if (!body.includes('"parallel_tool_calls"')) return null
+  if (!saysOneCall(body)) return null
   try {
     const asked = JSON.parse(body.toString('utf8')) as Readonly<Record<string, unknown>>
     const { model, stream, parallel_tool_calls: parallel, omni, memory } = asked

@@ -1,6 +1,7 @@
 import { svcError, type AdaptedAnswer, type CallAnswer, type DispatchService, type PluginCall } from 'svc-gateway/plugin'
 import { readAll } from '../omni/ref.js'
 import { refusalHeaders } from '../over-chat/ref.js'
+import { otherLength } from './dimensions.js'
 
 const LONGEST_ANSWER_BYTES = 256 * 1024 * 1024
 
@@ -18,7 +19,10 @@ export interface VectorsAsk extends Pick<PluginCall, 'requestId' | 'origin' | 's
   readonly dimensions: unknown
 }
 
-/** Asks for embeddings, for other formats to tell. A refusal of the engine comes back as it is. */
+/**
+ * Asks for embeddings, for other formats to tell. A refusal of the engine comes back as it is. Throws `validation.invalid` where
+ * they have another length than the one that was asked for.
+ */
 export async function askVectors (
   dispatch: DispatchService, { model, texts, dimensions, ...call }: VectorsAsk
 ): Promise<Vectors | { readonly refusal: AdaptedAnswer }> {
@@ -26,7 +30,10 @@ export async function askVectors (
   const answer = await dispatch.call({ ...call, surface: 'embeddings', path: '/embeddings', body: Buffer.from(JSON.stringify(body)) })
   const { status } = answer
   if (status < 200 || status > 299) return { refusal: { status, headers: refusalHeaders(answer.headers), body: answer.body } }
-  return await vectorsIn(answer, texts.length)
+  const found = await vectorsIn(answer, texts.length)
+  const [first] = found.vectors
+  if (dimensions != null && Array.isArray(first) && first.length !== dimensions) throw otherLength(first.length)
+  return found
 }
 
 interface Told {

@@ -1,9 +1,10 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { lengthKept } from './dimensions.js'
 import { embeddingsAnswerSchema, embeddingsBodySchema, rerankAnswerSchema, rerankBodySchema } from './schemas.js'
 
 /**
- * Embeddings and reranking. Bodies pass as they come: batches, token arrays and `encoding_format` are the engine's
- * business. Both names of reranking are one path to the same engines; upstreams know it as `/rerank`.
+ * Embeddings and reranking. Bodies pass as they come: batches, token arrays and `encoding_format` are the engine's business; a
+ * length of vectors is held (dimensions.ts). Both names of reranking are one path to the same engines; upstreams know it as `/rerank`.
  */
 export default definePlugin({
   name: 'v1-vectors',
@@ -12,6 +13,11 @@ export default definePlugin({
   requires: { dispatch: core.dispatch },
   register (ctx) {
     const { dispatch } = ctx.services
+    let stop = (): void => {}
+    ctx.onStart(() => {
+      stop = dispatch.intercept('embeddings', 'dimensions', lengthKept(dispatch))
+    })
+    ctx.onStop(() => stop())
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/embeddings',

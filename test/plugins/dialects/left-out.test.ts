@@ -1,8 +1,9 @@
 import t from 'tap'
+import { textsOf } from '../../../plugins/dialects/gemini/embed.js'
 import { chatRequest as geminiRequest } from '../../../plugins/dialects/gemini/request.js'
-import { chatRequest as ollamaRequest } from '../../../plugins/dialects/ollama/chat-request.js'
+import { chatRequest as ollamaRequest, generateRequest } from '../../../plugins/dialects/ollama/chat-request.js'
 import { chatRequest as messagesAsChat } from '../../../plugins/v1/messages/chat-request.js'
-import { NO_TOOL_LEFT } from '../../../plugins/v1/over-chat/ref.js'
+import { NO_TOOL_LEFT, warningHeader } from '../../../plugins/v1/over-chat/ref.js'
 import { messagesRequest } from '../../../plugins/v1/over-messages/messages-request.js'
 import { chatRequest as responsesAsChat, NOT_KEPT } from '../../../plugins/v1/responses/chat-request.js'
 
@@ -33,6 +34,15 @@ const said = { type: 'text', text: 'x', ...strange }
 const messagesAsked: Say = more => messagesAsChat({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more }, slot)
 const geminiAsked: Say = more => geminiRequest({ contents: 'hi', ...more }, 'm', slot, false)
 const responsesAsked: Say = more => responsesAsChat({ model: 'm', input: 'hi', ...more }, slot, NOT_KEPT)
+const content = { parts: [{ text: 'x' }] }
+const embedTold = (more: object, isBatch: boolean): Told => {
+  const one = { content, ...more }
+  const { warnings, ...body } = textsOf(isBatch ? { requests: [one, one] } : one, isBatch)
+  return { body, warnings }
+}
+const geminiEmbed: Say = more => embedTold(more, false)
+const geminiEmbeds: Say = more => embedTold(more, true)
+const ollamaRaw: Say = more => generateRequest({ prompt: 'x', raw: true, ...more }, { model: 'm', slot, context: null, inserts: true })
 const aFunction = { type: 'function', function: { name: 'f' } }
 const ollamaCalls: Say = call => ollamaRequest({ messages: [{ role: 'assistant', content: '', tool_calls: [call, call] }] }, { model: 'm', slot, context: null, inserts: true })
 const schema = { name: 'answer', schema: { type: 'object' } }
@@ -135,6 +145,15 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [geminiAsked, { systemInstruction: { parts: [{ text: 'x', ...strange }] } }, { warning: 'systemInstruction.parts.*.mood: not known here and left out' }],
   [geminiAsked, { generationConfig: { thinkingConfig: { thinkingLevel: 'MUCH' } } }, { refused: 'generationConfig.thinkingConfig.thinkingLevel' }],
   [geminiAsked, { generationConfig: { thinkingConfig: { thinkingLevel: 'THINKING_LEVEL_UNSPECIFIED' } } }, { body: /hi/ }],
+  [geminiAsked, { generationConfig: { responseSchema: { type: 'OBJECT' } } }, { refused: 'generationConfig.responseMimeType' }],
+  [geminiAsked, { generationConfig: { responseMimeType: 'application/json', responseSchema: { type: 'OBJECT' }, responseJsonSchema: { type: 'array' } } }, { warning: 'generationConfig.responseSchema: left out, responseJsonSchema says it' }],
+  [geminiAsked, { generationConfig: { logprobs: 3 } }, { warning: 'generationConfig.logprobs: left out, it needs responseLogprobs' }],
+  [geminiTool, { parameters: { type: 'OBJECT' }, parametersJsonSchema: {} }, { warning: 'tools.*.functionDeclarations.*.parameters: left out, parametersJsonSchema says it' }],
+  [geminiEmbed, { taskType: 'RETRIEVAL_QUERY' }, { warning: 'taskType: not known here and left out' }],
+  [geminiEmbed, { output_dimensionality: 3 }, { body: /"dimensions":3/ }],
+  [geminiEmbeds, { title: 'x' }, { warning: 'requests.*.title: not known here and left out' }],
+  [ollamaRaw, { system: 'x' }, { warning: 'system: left out, a raw prompt has no other messages' }],
+  [ollamaRaw, { think: true }, { warning: 'think: left out, a raw prompt goes through no template' }],
   [geminiAsked, { generationConfig: { thinkingConfig: 'much' } }, { refused: 'generationConfig.thinkingConfig' }],
   [responses, { role: 'user', content: [{ type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${picture}`, detail: 'high' }] }, { warning: 'input.*.content.*.detail: not known here and left out' }],
   [responses, { role: 'user', content: [{ type: 'input_image', image_url: shown.image_url.url, detail: 'high' }] }, { body: /"detail":"high"/ }],
@@ -175,6 +194,22 @@ t.test('pictures that a tool gave stand behind all results of the calls, in the 
     { role: 'user', content: [shown, { type: 'text', text: 'what is it?' }] }
   ])
   t.equal((body.messages as object[]).length, 4)
+})
+
+t.test('a warning header that would be too long says how many more there are', async t => {
+  const header = (warnings: readonly string[]): string => warningHeader(warnings)['x-svc-warning'] ?? ''
+  const many = Array.from({ length: 40 }, (_, i) => `${'x'.repeat(40)}${i}`)
+  t.strictSame(warningHeader([]), {})
+  t.equal(header(['a', 'é']), 'a; ?')
+  t.equal(header(many.slice(0, 20)).split('; ').length, 20, 'what fits is told whole')
+  const told = header(many)
+  const [more] = /(?<=; and )\d+(?= more$)/.exec(told)!
+  t.equal(told.split('; ').length - 1 + Number(more), 40)
+  t.ok(told.length <= 1000)
+  t.match(header(Array.from({ length: 50 }, () => 'x'.repeat(40))), /; and at least \d+ more$/)
+  t.match(header(['y'.repeat(2000), 'x']), /^y{970}; and 1 more$/)
+  t.match(header(['y'.repeat(2000)]), /^y{1000}$/)
+  t.equal(header(['a', 'y'.repeat(2000), 'b']), 'a; and 2 more')
 })
 
 t.test('as many unknown members as a client likes are a few warnings', async t => {

@@ -65,6 +65,16 @@ t.test('types in capitals are JSON schema\'s wherever a schema stands', t => {
   t.end()
 })
 
+t.test('what only Google\'s schemas say is said in JSON schema', t => {
+  const [a, b] = [{ type: 'STRING' }, { type: 'INTEGER' }]
+  const ordered = jsonSchemaOf({ type: 'OBJECT', properties: { a, b, c: a }, property_ordering: ['c', 'x', 'b'] }, 's')
+  t.strictSame(Object.keys(ordered.properties as object), ['c', 'b', 'a'], 'engines write members in the order of the schema')
+  t.strictSame(jsonSchemaOf({ type: 'STRING', nullable: true, enum: ['x'], format: 'enum' }, 's'), { type: ['string', 'null'], enum: ['x', null] })
+  t.strictSame(jsonSchemaOf({ nullable: true, anyOf: [a, b] }, 's'), { anyOf: [{ type: 'string' }, { type: 'integer' }, { type: 'null' }] })
+  t.strictSame(jsonSchemaOf({ type: 'TYPE_UNSPECIFIED', example: 'x', minLength: '2' }, 's'), { examples: ['x'], minLength: 2 })
+  t.end()
+})
+
 t.test('an engine that calls without an end is given up', async t => {
   const reader = new ChatReader({ begin () {}, text () {}, reasoning () {}, call () {}, logprobs () {}, end () {} })
   t.throws(() => {

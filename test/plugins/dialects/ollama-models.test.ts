@@ -253,7 +253,11 @@ t.test('what is created is an alias where its model serves, else a slot', async 
     [{ model: 'x' }, 400, /'from' is required/], [{ model: 'x', from: 'nobody' }, 404, /'nobody' not found/],
     [{ model: 'x', from: 'agent', system: 'You are Mario.' }, 400, /'system' is not supported/], [{ model: 'x', from: 'agent', template: 't' }, 400, /'template'/],
     [{ model: 'x', from: 'agent', files: { 'a.gguf': 'sha256:aa' } }, 400, /'files'/], [{ model: 'x', from: 'agent', quantize: 'q4' }, 400, /'quantize'/],
-    [{ model: 'x', modelfile: 'FROM agent\nSYSTEM hi' }, 400, /'SYSTEM'/], [{ model: 'x', from: 'agent', parameters: { temperature: 1 } }, 400, /'parameters\.temperature'/],
+    [{ model: 'x', modelfile: 'FROM agent\nSYSTEM hi' }, 400, /'SYSTEM'/], [{ model: 'x', modelfile: 'FROM agent\nADAPTER ./a.gguf' }, 400, /'ADAPTER'/],
+    [{ model: 'x', modelfile: 'FROM agent\nLICENSE """\nmine\n"""' }, 400, /'LICENSE'/], [{ model: 'x', modelfile: 'FROM agent\nMESSAGE user hi' }, 400, /'MESSAGE'/],
+    [{ model: 'x', modelfile: 'FROM agent\nPARAMETER mood good' }, 400, /'parameters\.mood'/], [{ model: 'x', modelfile: 'FROM agent\nFROM other' }, 400, /more than one FROM/],
+    [{ model: 'x', from: 'other', modelfile: 'FROM agent' }, 400, /'from' names another/], [{ model: 'x', from: 'agent', info: { a: 1 } }, 400, /'info'/],
+    [{ model: 'x', modelfile: 'FROM agent', parameters: { stop: 'x' } }, 400, /'parameters\.stop'/], [{ model: 'x', from: 'agent', parameters: { temperature: 1 } }, 400, /'parameters\.temperature'/],
     [{ model: 'a:b', from: 'agent', parameters: { num_ctx: 2048 } }, 400, /name of a slot/], [{ model: 'embed', from: 'agent' }, 409, /'embed' is already the name of a slot/],
     [{ model: 'x', from: 'agent', parameters: { num_ctx: -1 } }, 400, /num_ctx/]
   ] as const) {

@@ -2,6 +2,7 @@ import t from 'tap'
 import messageRoutes from '../../../plugins/v1/messages/index.js'
 import responseRoutes from '../../../plugins/v1/responses/index.js'
 import textRoutes from '../../../plugins/v1/text/index.js'
+import { saysOneCall } from '../../../plugins/v1/text/one-call.js'
 import { chatOnlyGateway, chunksOf, usage, wholeOf, type Said } from './chat-only.js'
 
 const tool = { name: 'weather', parameters: { type: 'object' } }
@@ -59,4 +60,14 @@ t.test('whatever else a request with tools says, its answer passes byte for byte
   for (const body of bodies) t.equal(await ask({ model: 'agent', ...body, stream: true }), chunksOf(one).join(''))
   says(two, { status: 400, chunks: ['{"error":{"message":"no such tool"}}'] })
   t.equal(await ask({ model: 'agent', parallel_tool_calls: false }), '{"error":{"message":"no such tool"}}')
+})
+
+t.test('only a body that says false to parallel calls is read for that', t => {
+  for (const text of ['{}', '{"parallel_tool_calls":true}', '{"parallel_tool_calls" : null}', '{"x":"parallel_tool_calls","y":false}', '{"parallel_tool_calls"']) {
+    t.notOk(saysOneCall(Buffer.from(text)), text)
+  }
+  for (const text of ['{"parallel_tool_calls":false}', '{"parallel_tool_calls"\n :\t false}', '{"parallel_tool_calls":true,"parallel_tool_calls":false}']) {
+    t.ok(saysOneCall(Buffer.from(text)), text)
+  }
+  t.end()
 })

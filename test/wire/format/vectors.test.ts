@@ -57,6 +57,11 @@ t.test('embeddings in the openai client', async t => {
   await gateway.fetch('/v1/embeddings', { method: 'POST', body: text })
   t.equal(engine.requests.at(-1)!.body.toString(), text.replace('"embed"', '"e-model"'), 'nothing but the model is touched')
 
+  for (const format of ['float', 'base64'] as const) {
+    const other = await client.embeddings.create({ model: 'embed', input: 'x', dimensions: 256, encoding_format: format }).catch((error: unknown) => error)
+    t.match(other, { status: 400, code: 'validation.invalid', param: 'dimensions', message: /vectors of 2 numbers/ }, 'engines pass over the length')
+    t.equal((await client.embeddings.create({ model: 'embed', input: 'x', dimensions: 2, encoding_format: format })).data.length, 1)
+  }
   engine.answer({ status: 400, headers: JSON_TYPE, chunks: ['{"error":{"code":400,"message":"input is too large","type":"invalid_request_error"}}'] })
   t.ok(await client.embeddings.create({ model: 'embed', input: 'x' }).catch((error: unknown) => error) instanceof BadRequestError)
 })
