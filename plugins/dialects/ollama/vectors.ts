@@ -41,7 +41,10 @@ export function oldEmbed (services: TalkServices, call: RouteCall<unknown, unkno
   if (prompt != null && typeof prompt !== 'string') throw malformed('prompt', 'must be a string')
   const texts = textOr(prompt, '') === '' ? [] : [prompt]
   return answered(services, call, {
-    asked, texts, warnings: [...unknownKeys(asked, oldKeys), ...optionsLeft(asked)], answerOf: ({ vectors }) => ({ embedding: vectors[0] ?? [] })
+    asked,
+    texts,
+    warnings: [...unknownKeys(asked, oldKeys), ...optionsLeft(asked)],
+    answerOf: ({ vectors }) => ({ embedding: vectors[0] ?? [] })
   })
 }
 

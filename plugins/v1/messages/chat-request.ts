@@ -1,6 +1,7 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
 import {
-  given, isObject, leave, leaveStrangers, malformed, NO_TOOL_LEFT, objectsIn, stringIn, typeName, untranslatable, type Json
+  given, isObject, leave, leaveStrangers, malformed, NO_TOOL_LEFT, objectsIn, stringIn, thinkingKwargs, typeName, untranslatable,
+  type Json
 } from '../over-chat/ref.js'
 import { chatMessages } from './chat-messages.js'
 
@@ -151,7 +152,13 @@ function reasoning (body: Json, slot: NamedSlotConfig | null): object {
   const effort = kind === 'disabled' ? null : asked ?? (isObject(thinking) && kind === 'enabled' ? effortOf(thinking.budget_tokens) : null)
   if (slot === null) return { reasoning_effort: effort }
   const isOn = kind === 'disabled' ? false : kind === 'enabled' || kind === 'adaptive' ? true : slot.enable_thinking
-  return { ...asked === null || kind === 'disabled' ? {} : { reasoning_effort: asked }, ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } } }
+  const budget = isObject(thinking) && kind === 'enabled' ? thinking.budget_tokens : null
+  return {
+    ...asked === null || kind === 'disabled' ? {} : { reasoning_effort: asked },
+    // what llama-server calls it
+    ...typeof budget === 'number' ? { thinking_budget_tokens: budget } : {},
+    ...thinkingKwargs(isOn, body.chat_template_kwargs)
+  }
 }
 
 function thinkingKind (thinking: unknown): 'enabled' | 'disabled' | 'adaptive' | null {

@@ -51,10 +51,11 @@ export async function countTokens (
 }
 
 /** Null for an engine that cannot say, or not of this request. */
-async function tokens (client: EngineClient, { messages, tools }: Body, signal: AbortSignal): Promise<number | null> {
+async function tokens (client: EngineClient, body: Body, signal: AbortSignal): Promise<number | null> {
+  const { messages, tools, chat_template_kwargs: kwargs, reasoning_effort: effort } = body
   if (pictures(messages) > 0) return null
   try {
-    const prompt = await asked(client, '/apply-template', { messages, tools }, signal)
+    const prompt = await asked(client, '/apply-template', { messages, tools, chat_template_kwargs: kwargs, reasoning_effort: effort }, signal)
     if (!isObject(prompt) || typeof prompt.prompt !== 'string') return null
     const answer = await asked(client, '/tokenize', { content: prompt.prompt, add_special: true }, signal)
     return isObject(answer) && Array.isArray(answer.tokens) ? answer.tokens.length : null

@@ -1,6 +1,6 @@
 import { isObject, leave, leaveStrangers, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
-interface Turn {
+export interface Turn {
   readonly role: 'user' | 'assistant'
   readonly content: object[]
 }

@@ -1,7 +1,7 @@
 import {
   given, isObject, leave, leaveStrangers, malformed, NO_TOOL_LEFT, objectsIn, stringIn, typeName, untranslatable, type Json
 } from '../over-chat/ref.js'
-import { conversationOf } from './conversation.js'
+import { conversationOf, type Turn } from './conversation.js'
 
 export interface MessagesRequest {
   /** A request of the Messages API. */
@@ -22,7 +22,7 @@ const ownKeys: ReadonlySet<string> = new Set([
   'parallel_tool_calls', 'response_format', 'reasoning_effort', 'user', 'n', 'logprobs', 'top_logprobs', 'logit_bias', 'modalities',
   'audio', 'prediction', 'functions', 'function_call', 'frequency_penalty', 'presence_penalty', 'seed', 'store', 'metadata',
   'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'safety_identifier', 'verbosity', 'chat_template_kwargs',
-  'web_search_options', 'omni', 'memory'
+  'web_search_options', 'omni', 'memory', 'thinking'
 ])
 const toolKeys: ReadonlySet<string> = new Set(['type', 'function'])
 const functionKeys: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
@@ -46,6 +46,8 @@ const refused: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) =>
 /** Leaving these out makes no other request of it. */
 const hints: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean]> = [
   ['seed', () => true],
+  ['prompt_cache_key', () => true],
+  ['prompt_cache_retention', () => true],
   ['verbosity', () => true],
   ['chat_template_kwargs', () => true],
   ['service_tier', value => value !== 'auto' && value !== 'default'],
@@ -61,6 +63,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
   const { system, messages } = conversationOf(asked.messages, warnings)
   const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').map((tool, i) => toolOf(tool, `tools.${i}`, warnings))
   const stream = asked.stream === true
+  const thinking = thinkingOf(asked, messages, warnings)
   return {
     body: given({
       ...Object.fromEntries(Object.entries(asked).filter(([key]) => !ownKeys.has(key))),
@@ -69,10 +72,10 @@ export function messagesRequest (asked: Json): MessagesRequest {
       system: system === '' ? null : system,
       messages,
       stop_sequences: typeof asked.stop === 'string' ? [asked.stop] : asked.stop,
-      metadata: typeof asked.user === 'string' ? { user_id: asked.user } : null,
+      metadata: metadataOf(asked, warnings),
       tools: tools.length === 0 ? null : tools,
       tool_choice: toolChoice(asked, tools.length, warnings),
-      ...asked.reasoning_effort === 'none' ? { thinking: { type: 'disabled' } } : {},
+      thinking,
       output_config: outputConfig(asked, warnings),
       stream: stream ? true : null
     }),
@@ -80,6 +83,22 @@ export function messagesRequest (asked: Json): MessagesRequest {
     tellsUsage: isObject(asked.stream_options) && asked.stream_options.include_usage === true,
     warnings
   }
+}
+
+/** Between calls and their results the API wants the thoughts that led there, signed by its maker, which chat does not carry. */
+function thinkingOf ({ thinking, reasoning_effort: effort }: Json, messages: readonly Turn[], warnings: string[]): unknown {
+  const asked = thinking ?? (effort === 'none' ? { type: 'disabled' } : null)
+  const answersCalls = messages.at(-1)?.content.some(block => 'type' in block && block.type === 'tool_result') === true
+  if (!answersCalls || !isObject(asked) || asked.type !== 'enabled') return asked
+  leave(warnings, 'thinking: left out, the last calls have no thoughts that their maker signed')
+  return null
+}
+
+/** Whose request it is. */
+function metadataOf ({ user, safety_identifier: identifier }: Json, warnings: string[]): object | null {
+  const id = user ?? identifier
+  if (identifier != null && identifier !== id) leave(warnings, 'safety_identifier: left out, user says whose request it is')
+  return typeof id === 'string' ? { user_id: id } : null
 }
 
 function toolOf (tool: Json, at: string, warnings: string[]): object {

@@ -13,15 +13,17 @@ const headOf = (type: string): string => `event: ${type}\ndata: {"type":"${type}
 const TEXT_DELTA = headOf('response.output_text.delta')
 const REFUSAL_DELTA = headOf('response.refusal.delta')
 const REASONING_DELTA = headOf('response.reasoning_text.delta')
+const SUMMARY_DELTA = headOf('response.reasoning_summary_text.delta')
 const NO_LOGPROBS = ',"logprobs":[]'
 const EVENT_END = '}\n\n'
-const itemFor = { text: 'message', reasoning: 'reasoning' } as const
 
 /** What of a text differs by its kind: an item of its own, or a message of either sort. */
 const kinds = {
-  message: { prefix: 'msg', head: TEXT_DELTA, behind: NO_LOGPROBS, done: 'output_text', key: 'text' },
-  refusal: { prefix: 'msg', head: REFUSAL_DELTA, behind: '', done: 'refusal', key: 'refusal' },
-  reasoning: { prefix: 'rs', head: REASONING_DELTA, behind: '', done: 'reasoning_text', key: 'text' }
+  message: { prefix: 'msg', head: TEXT_DELTA, behind: NO_LOGPROBS, done: 'output_text', key: 'text', part: 'content' },
+  refusal: { prefix: 'msg', head: REFUSAL_DELTA, behind: '', done: 'refusal', key: 'refusal', part: 'content' },
+  reasoning: { prefix: 'rs', head: REASONING_DELTA, behind: '', done: 'reasoning_text', key: 'text', part: 'content' },
+  // thoughts of a client that asks for a summary of them: the model that could make one has just thought them
+  summary: { prefix: 'rs', head: SUMMARY_DELTA, behind: '', done: 'reasoning_summary_text', key: 'text', part: 'summary' }
 } as const
 
 interface TextItem {
@@ -91,9 +93,10 @@ export class ResponseWriter implements AnswerWriter {
 
   reasoning (piece: string): void {
     this.#keep(piece.length)
-    const item = this.#openFor('reasoning')
+    const kind = this.#kindOf('reasoning')
+    const item = this.#openFor(kind)
     item.said.add(piece)
-    this.#numbered(REASONING_DELTA, `${item.delta}${JSON.stringify(piece)}`)
+    this.#numbered(kinds[kind].head, `${item.delta}${JSON.stringify(piece)}`)
   }
 
   refusal (piece: string): void {
@@ -105,7 +108,7 @@ export class ResponseWriter implements AnswerWriter {
 
   json (kind: TextKind, bytes: Buffer, from: number, to: number): boolean {
     const item = this.#open
-    if (item === null || item.kind !== itemFor[kind] || item.frame === null || this.#logprobs.length > 0) return false
+    if (item === null || item.kind !== this.#kindOf(kind) || item.frame === null || this.#logprobs.length > 0) return false
     this.#keep(to - from)
     item.said.addJson(bytes, from, to)
     this.#out.bytes(item.frame.event(this.#sequence++, bytes, from, to))
@@ -159,6 +162,10 @@ export class ResponseWriter implements AnswerWriter {
     return true
   }
 
+  #kindOf (kind: TextKind): 'message' | 'reasoning' | 'summary' {
+    return kind === 'text' ? 'message' : this.#request.summarizes ? 'summary' : 'reasoning'
+  }
+
   #status (): 'completed' | 'incomplete' {
     return this.#end?.reason === 'length' || this.#end?.reason === 'content_filter' ? 'incomplete' : 'completed'
   }
@@ -174,12 +181,12 @@ export class ResponseWriter implements AnswerWriter {
     this.#close('completed')
     const { prefix, head, behind } = kinds[kind]
     const [id, index] = [newId(prefix), this.#items++]
-    const delta = `,${partAt(id, index)},"delta":`
+    const delta = `,${partAt(id, index, kind)},"delta":`
     const frame = this.#request.stream ? new DeltaFrame(head, `${delta}"`, `"${behind}${EVENT_END}`) : null
     const item: TextItem = { kind, id, index, delta, frame, said: new SaidText(), logprobs: [] }
     this.#open = item
     this.#event('response.output_item.added', `"output_index":${item.index},"item":${textItem(item, 'in_progress', false, false)}`)
-    this.#event('response.content_part.added', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
+    this.#event(partEvent(kind, 'added'), `${partAt(item.id, item.index, kind)},"part":${partOf(item)}`)
     return item
   }
 
@@ -189,8 +196,9 @@ export class ResponseWriter implements AnswerWriter {
     this.#open = null
     const { done, key } = kinds[item.kind]
     const rows = item.kind === 'message' ? `,"logprobs":${JSON.stringify(item.logprobs)}` : ''
-    this.#event(`response.${done}.done`, `${partAt(item.id, item.index)},"${key}":${JSON.stringify(item.said.text)}${rows}`)
-    this.#event('response.content_part.done', `${partAt(item.id, item.index)},"part":${partOf(item)}`)
+    const place = partAt(item.id, item.index, item.kind)
+    this.#event(`response.${done}.done`, `${place},"${key}":${JSON.stringify(item.said.text)}${rows}`)
+    this.#event(partEvent(item.kind, 'done'), `${place},"part":${partOf(item)}`)
     this.#done(item.index, textItem(item, status, true, this.#request.sealsThoughts))
   }
 
@@ -217,21 +225,26 @@ export class ResponseWriter implements AnswerWriter {
   }
 }
 
-function partAt (id: string, index: number): string {
-  return `"item_id":"${id}","output_index":${index},"content_index":0`
+function partAt (id: string, index: number, kind: TextItem['kind']): string {
+  return `"item_id":"${id}","output_index":${index},"${kinds[kind].part}_index":0`
+}
+
+function partEvent (kind: TextItem['kind'], what: 'added' | 'done'): string {
+  return `response.${kind === 'summary' ? 'reasoning_summary_part' : 'content_part'}.${what}`
 }
 
 function partOf ({ kind, said: { text }, logprobs }: TextItem): string {
   const { done, key } = kinds[kind]
-  return JSON.stringify({ type: done, [key]: text, ...kind === 'message' ? { annotations: [], logprobs } : {} })
+  return JSON.stringify({ type: kind === 'summary' ? 'summary_text' : done, [key]: text, ...kind === 'message' ? { annotations: [], logprobs } : {} })
 }
 
 function textItem (item: TextItem, status: string, isWhole: boolean, isSealed: boolean): string {
   const { kind, id, said: { text } } = item
   const content = isWhole ? `[${partOf(item)}]` : '[]'
-  if (kind !== 'reasoning') return `{"id":"${id}","type":"message","status":"${status}","role":"assistant","content":${content}}`
+  if (kind === 'message' || kind === 'refusal') return `{"id":"${id}","type":"message","status":"${status}","role":"assistant","content":${content}}`
   const secret = isSealed ? `,"encrypted_content":"${sealed(text)}"` : ''
-  return `{"id":"${id}","type":"reasoning","status":"${status}","summary":[],"content":${content}${secret}}`
+  const [summary, thoughts] = kind === 'summary' ? [content, '[]'] : ['[]', content]
+  return `{"id":"${id}","type":"reasoning","status":"${status}","summary":${summary},"content":${thoughts}${secret}}`
 }
 
 /** What an answer cost, in the words of the API. */

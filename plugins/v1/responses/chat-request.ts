@@ -1,5 +1,7 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, leave, leaveStrangers, malformed, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
+import {
+  given, isObject, leave, leaveStrangers, malformed, MOST_WARNINGS, stringIn, thinkingKwargs, typeName, untranslatable, type Json
+} from '../over-chat/ref.js'
 import { ChatMessages } from './chat-messages.js'
 import { ChatTools } from './chat-tools.js'
 
@@ -12,6 +14,8 @@ export interface ChatRequest {
   readonly stream: boolean
   /** Whether reasoning goes back as `encrypted_content` too. */
   readonly sealsThoughts: boolean
+  /** Whether the client wants a summary of the reasoning. */
+  readonly summarizes: boolean
   readonly warnings: readonly string[]
 }
 
@@ -45,8 +49,6 @@ const formatKeys: ReadonlySet<string> = new Set(['type', 'name', 'description', 
 
 const LOGPROBS = 'message.output_text.logprobs'
 const SEALED = 'reasoning.encrypted_content'
-/** More of them are one warning too many. */
-const MOST_INCLUDED = 10
 
 /**
  * A request of the Responses API in the words of chat completions. Throws `validation.invalid` for what they have no words for.
@@ -81,23 +83,37 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
       ...tools.choice(asked.tool_choice),
       response_format: responseFormat(text.format, warnings),
       verbosity: slot === null ? text.verbosity : null,
+      ...slot === null ? forUpstream(asked, warnings) : {},
       ...logprobs ? { logprobs: true, top_logprobs: asked.top_logprobs } : {},
-      ...reasoning(asked.reasoning, slot),
+      ...reasoning(asked, slot),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
     tools,
     echo: echoOf(asked, standing),
     stream,
     sealsThoughts: include.includes(SEALED),
+    summarizes: isObject(asked.reasoning) && (asked.reasoning.summary ?? asked.reasoning.generate_summary) != null,
     warnings
   }
+}
+
+/**
+ * Whose request it is, in chat's own word, which upstreams of every kind know. Those that speak chat alone refuse requests with
+ * keys of another maker's cache.
+ */
+function forUpstream ({ user, safety_identifier: identifier, ...asked }: Json, warnings: string[]): object {
+  for (const key of ['prompt_cache_key', 'prompt_cache_retention']) {
+    if (asked[key] != null) leave(warnings, `${key}: left out, chat completions of an upstream may not know it`)
+  }
+  if (user != null && identifier != null && user !== identifier) leave(warnings, 'safety_identifier: left out, user says whose request it is')
+  return user == null ? { user: identifier } : {}
 }
 
 /** What no engine has a use for, and changes nothing that the model is told. */
 function leftOut (
   { truncation, context_management: management, max_tool_calls: most, service_tier: tier }: Json, include: readonly unknown[]
 ): string[] {
-  const others = [...new Set(include)].filter(what => what !== LOGPROBS && what !== SEALED).slice(0, MOST_INCLUDED)
+  const others = [...new Set(include)].filter(what => what !== LOGPROBS && what !== SEALED).slice(0, MOST_WARNINGS)
   return [
     ...truncation === 'auto' ? ['truncation: left out, what is too long for the model is refused'] : [],
     ...management == null ? [] : ['context_management: left out, nothing is taken out of the context here'],
@@ -127,13 +143,13 @@ function responseFormat (format: unknown, warnings: string[]): object | null {
 }
 
 /** A slot's template knows reasoning as on or off; others know how much. */
-function reasoning (asked: unknown, slot: NamedSlotConfig | null): object {
+function reasoning ({ reasoning: asked, chat_template_kwargs: own }: Json, slot: NamedSlotConfig | null): object {
   const effort = isObject(asked) && typeof asked.effort === 'string' ? asked.effort : null
   if (slot === null) return { reasoning_effort: effort }
   const isOn = effort === null ? slot.enable_thinking : effort !== 'none'
   return {
     reasoning_effort: effort === 'none' ? null : effort,
-    ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } }
+    ...thinkingKwargs(isOn, own)
   }
 }
 

@@ -4,7 +4,8 @@ import { embeddingsAnswerSchema, embeddingsBodySchema, rerankAnswerSchema, reran
 
 /**
  * Embeddings and reranking. Bodies pass as they come: batches, token arrays and `encoding_format` are the engine's business; a
- * length of vectors is held (dimensions.ts). Both names of reranking are one path to the same engines; upstreams know it as `/rerank`.
+ * length of vectors is held (dimensions.ts). Both names of reranking are one path to the same engines; upstreams know it as
+ * `/rerank`.
  */
 export default definePlugin({
   name: 'v1-vectors',

@@ -34,6 +34,7 @@ const said = { type: 'text', text: 'x', ...strange }
 const messagesAsked: Say = more => messagesAsChat({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more }, slot)
 const geminiAsked: Say = more => geminiRequest({ contents: 'hi', ...more }, 'm', slot, false)
 const responsesAsked: Say = more => responsesAsChat({ model: 'm', input: 'hi', ...more }, slot, NOT_KEPT)
+const responsesAfar: Say = more => responsesAsChat({ model: 'm', input: 'hi', ...more }, null, NOT_KEPT)
 const content = { parts: [{ text: 'x' }] }
 const embedTold = (more: object, isBatch: boolean): Told => {
   const one = { content, ...more }
@@ -162,6 +163,18 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [responsesAsked, { reasoning: { effort: 'low', summary: 'auto', ...strange } }, { warning: 'reasoning.mood: not known here and left out' }],
   [responsesAsked, { tools: [{ type: 'function', name: 'f' }], tool_choice: { type: 'function', name: 'f', ...strange } }, { warning: 'tool_choice.mood: not known here and left out' }],
   [responsesAsked, { tool_choice: 'required' }, { warning: NO_TOOL_LEFT }],
+  [responsesAsked, { chat_template_kwargs: { mood: 'good' }, reasoning: { effort: 'none' } }, { body: /"chat_template_kwargs":\{"mood":"good","enable_thinking":false\}/ }],
+  [responsesAsked, { prompt_cache_key: 'k', safety_identifier: 'u', user: 'v', metadata: { a: 'b' } }, { body: /"user":"v"/ }],
+  [responsesAfar, { prompt_cache_key: 'k', metadata: { a: 'b' } }, { warning: 'prompt_cache_key: left out, chat completions of an upstream may not know it' }],
+  [responsesAfar, { safety_identifier: 'u' }, { body: /"user":"u"/ }],
+  [responsesAfar, { safety_identifier: 'u', user: 'v' }, { warning: 'safety_identifier: left out, user says whose request it is' }],
+  [chatAsked, { safety_identifier: 'u' }, { body: /"metadata":\{"user_id":"u"\}/ }],
+  [chatAsked, { safety_identifier: 'u', user: 'v' }, { warning: 'safety_identifier: left out, user says whose request it is' }],
+  [chatAsked, { prompt_cache_key: 'k' }, { warning: 'prompt_cache_key: left out, the model\'s API has no such option' }],
+  [chatAsked, { reasoning_effort: 'none' }, { body: /"thinking":\{"type":"disabled"\}/ }],
+  [messagesAsked, { thinking: { type: 'disabled' }, chat_template_kwargs: { mood: 'good' } }, { body: /"chat_template_kwargs":\{"mood":"good","enable_thinking":false\}/ }],
+  [messagesAsked, { thinking: { type: 'disabled' }, chat_template_kwargs: { enable_thinking: true } }, { body: /"enable_thinking":true/ }],
+  [messagesAsked, { thinking: { type: 'enabled', budget_tokens: 2000 } }, { body: /"thinking_budget_tokens":2000/ }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, slot, NOT_KEPT), {}, { warning: 'text.verbosity: left out, the engine of a slot has no such option' }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, null, NOT_KEPT), {}, { body: /"verbosity":"low"/ }]
 ]

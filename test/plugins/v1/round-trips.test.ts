@@ -21,6 +21,7 @@ function taken (writer: AnswerWriter): string {
 
 const request = chatRequest({ model: 'm', input: 'x' }, null, { keeps: false, previous: null, conversation: null })
 const streaming = { ...request, stream: true }
+const summarizing = { ...request, summarizes: true }
 const head = { model: 'm', createdAt: 1 }
 
 /** What the events of a stream come to, by the last one. */
@@ -37,7 +38,9 @@ t.test('an answer of chat that goes into another dialect and comes back with the
     const whole = told(new ResponseWriter(request, head), stream).whole() as { output: object[] }
     const { response: { output } } = lastOf(taken(told(new ResponseWriter(streaming, head), stream, marks)))
     const kept = inputItems(whole.output).flatMap(item => sentItem(item, false))
-    for (const items of [whole.output, output, kept]) {
+    const summarized = told(new ResponseWriter(summarizing, head), stream).whole() as { output: object[] }
+    const streamed = lastOf(taken(told(new ResponseWriter({ ...summarizing, stream: true }, head), stream, marks))).response
+    for (const items of [whole.output, output, kept, summarized.output, streamed.output]) {
       const messages = new ChatMessages(true, [])
       messages.input(items)
       assert.deepEqual(messages.list, [messageOf(answer)])

@@ -153,6 +153,27 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     t.strictSame(asked(), { model: 'claude-9', max_tokens: 4096, messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] })
   })
 
+  t.test('thinking is left out between calls and their results, for what is signed does not go through chat', async t => {
+    const thinking = { type: 'enabled', budget_tokens: 2000 }
+    const calls = [{ role: 'user', content: 'hi' }, { ...message, reasoning_content: undefined }]
+    const results = [{ role: 'tool', tool_call_id: 'toolu_a', content: 'sun' }, { role: 'tool', tool_call_id: 'toolu_b', content: 'rain' }]
+    const answer = await post({ thinking, messages: [...calls, ...results] })
+    t.match(answer.headers.get('x-svc-warning'), /^thinking: left out/)
+    t.notOk('thinking' in asked())
+    await post({ thinking, messages: [...calls, ...results, { role: 'assistant', content: 'ok' }, { role: 'user', content: 'on' }] })
+    t.match(asked(), { thinking })
+    await post({ thinking: { type: 'adaptive' }, messages: [...calls, ...results] })
+    t.match(asked(), { thinking: { type: 'adaptive' } })
+  })
+
+  t.test('what the way to the upstream leaves out of a request of the Responses API is told to its client', async t => {
+    const body = JSON.stringify({ model: 'claude-9', input: 'hi', include: ['x'], seed: 7, safety_identifier: 'u7', store: false })
+    const answer = await gateway.fetch('/v1/responses', { method: 'POST', body })
+    t.match(answer.headers.get('x-svc-warning'), /^include: 'x' was left out.*; seed: left out/)
+    t.match(asked(), { metadata: { user_id: 'u7' } })
+    await answer.body?.cancel()
+  })
+
   t.test('a 404 of an upstream of another kind passes as it is', async t => {
     const seen = upstream.requests.length
     const answer = await post({ model: 'near/claude-9' })
@@ -192,11 +213,14 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
 
   t.test('refusals and failures come in the shape of chat completions, inside a stream too', async t => {
     for (const [status, type, kind] of [[400, 'invalid_request_error', BadRequestError], [429, 'rate_limit_error', RateLimitError]] as const) {
-      script = { status, headers: { ...JSON_TYPE, 'retry-after': '7' }, chunks: [refusal(type)] }
+      script = { status, headers: { ...JSON_TYPE, 'retry-after': '7', 'x-should-retry': 'false' }, chunks: [refusal(type)] }
       const error: unknown = await client.chat.completions.create(question).catch((problem: unknown) => problem)
       t.ok(error instanceof kind)
       t.match(error, { status, type, error: { message: 'no more' } })
-      t.equal((error as BadRequestError).headers.get('retry-after'), '7')
+      for (const refused of [error, await client.responses.create({ model: 'claude-9', input: 'hi' }).catch((problem: unknown) => problem)] as BadRequestError[]) {
+        t.equal(refused.headers.get('retry-after'), '7')
+        t.equal(refused.headers.get('x-should-retry'), 'false')
+      }
     }
     for (const broken of [{ dieAfter: 4 }, { chunks: [...events().slice(0, 4), `event: error\ndata: ${refusal('overloaded_error')}\n\n`] }]) {
       script = broken

@@ -182,6 +182,9 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     t.equal(exact.headers.get('x-svc-estimate'), null)
     t.strictSame(await exact.json(), { input_tokens: 5 })
     t.equal((await client.messages.countTokens({ ...body, model: 'agent' })).input_tokens, 5)
+    await client.messages.countTokens({ ...body, model: 'agent', thinking: { type: 'disabled' } })
+    const template = engine.requests.findLast(({ url }) => url === '/apply-template')!
+    t.match(JSON.parse(template.body.toString()), { chat_template_kwargs: { enable_thinking: false } }, 'as the answer would be asked for')
   })
 
   t.test('the reason of the end is told in the words of the API', async t => {

@@ -148,6 +148,28 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     t.match(asked(), { chat_template_kwargs: { enable_thinking: false }, reasoning_effort: undefined, response_format: { type: 'json_object' } })
   })
 
+  await t.test('thoughts are the summary for a client that asks for one, whole and as events, and come back from it', async t => {
+    says(busy)
+    const asking = { ...question, tools, reasoning: { summary: 'auto' as const } }
+    const { output: [thought] } = await client.responses.create(asking)
+    const summarized = { type: 'reasoning', status: 'completed', summary: [{ type: 'summary_text', text: 'hm, so' }], content: [] }
+    t.match(thought, summarized)
+    const events: OpenAI.Responses.ResponseStreamEvent[] = []
+    const stream = client.responses.stream(asking)
+    for await (const event of stream) events.push(event)
+    t.match((await stream.finalResponse()).output[0], summarized)
+    t.strictSame(events.slice(2, 9).map(({ type }) => type.replace('response.', '')), [
+      'output_item.added', 'reasoning_summary_part.added', 'reasoning_summary_text.delta', 'reasoning_summary_text.delta',
+      'reasoning_summary_text.done', 'reasoning_summary_part.done', 'output_item.done'
+    ])
+    t.match(events.slice(3, 5), [{ summary_index: 0, part: { type: 'summary_text', text: '' } }, { summary_index: 0, delta: 'hm' }])
+    t.strictSame(events.map(({ sequence_number: n }) => n), events.map((_, i) => i))
+    says({ deltas: [{ content: 'ok' }] })
+    const { id, summary } = thought as OpenAI.Responses.ResponseReasoningItem
+    await post({ ...question, input: [{ type: 'reasoning', id, summary }, { role: 'assistant', content: 'ok' }, { role: 'user', content: 'on' }] })
+    t.match(asked(), { messages: [{ role: 'assistant', content: 'ok', reasoning_content: 'hm, so' }, { role: 'user' }] })
+  })
+
   t.test('reasoning that a client keeps sealed comes back to the model', async t => {
     says(busy)
     const { output } = await client.responses.create({ ...question, include: ['reasoning.encrypted_content'] })
