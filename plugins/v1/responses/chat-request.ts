@@ -98,13 +98,10 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null, standing
 }
 
 /**
- * Whose request it is, in chat's own word, which upstreams of every kind know. Those that speak chat alone refuse requests with
- * keys of another maker's cache.
+ * Whose request it is, in chat's own word, which upstreams of every kind know. A key of a cache stays here: it changes no answer,
+ * and those that speak chat alone refuse requests with members of one maker.
  */
-function forUpstream ({ user, safety_identifier: identifier, ...asked }: Json, warnings: string[]): object {
-  for (const key of ['prompt_cache_key', 'prompt_cache_retention']) {
-    if (asked[key] != null) leave(warnings, `${key}: left out, chat completions of an upstream may not know it`)
-  }
+function forUpstream ({ user, safety_identifier: identifier }: Json, warnings: string[]): object {
   if (user != null && identifier != null && user !== identifier) leave(warnings, 'safety_identifier: left out, user says whose request it is')
   return user == null ? { user: identifier } : {}
 }
