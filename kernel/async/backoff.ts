@@ -8,8 +8,12 @@ const SOUND_AFTER_MS = 60_000
  * tries again; from the second on the pause doubles from 5 s to 5 min.
  */
 export function backoffMs (attempts: number): number {
-  if (attempts <= 1) return 0
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 2))
+  return attempts <= 1 ? 0 : retryPauseMs(attempts - 1)
+}
+
+/** Pause after the n-th failure in a row of what is tried again by itself: it doubles from 5 s to 5 min. */
+export function retryPauseMs (failures: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 }
 
 /** How many failures in a row it is now, after one that ran from `readyAt` (null: it never got ready) to `now`. */

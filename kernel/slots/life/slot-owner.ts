@@ -12,6 +12,7 @@ import { EngineWatch, rethrowLater } from './engine-watch.js'
 import { Departures } from './departures.js'
 import { IdleTimer } from './idle-timer.js'
 import { Loans } from './loans.js'
+import { StopAgainTimer } from './watch/stop-again-timer.js'
 import { SlotWaiters } from './slot-waiters.js'
 import { replicaPlace, replicaWords } from '../schedule/replica-names.js'
 import { decide } from '../schedule/slot-scheduler.js'
@@ -42,6 +43,7 @@ export class SlotOwner {
   #launch: AbortController | null = null
   readonly #watch: EngineWatch
   readonly #idle: IdleTimer
+  readonly #again: StopAgainTimer
   #drain: Timer | null = null
   /** What the last unload allowed; null takes the configured time. */
   #drainMs: number | null = null
@@ -65,6 +67,7 @@ export class SlotOwner {
     this.#idle = new IdleTimer({
       clock, times: actions, core: () => this.#core, isClosed: () => this.#closed, feed: input => this.#feed(input)
     })
+    this.#again = new StopAgainTimer(clock, () => { this.#feed({ type: 'stop-again' }) })
   }
 
   get core (): ScheduledSlot { return this.#core }
@@ -152,6 +155,7 @@ export class SlotOwner {
   async close (keepEngine: boolean): Promise<void> {
     this.#closed = true
     this.#keepsEngine = keepEngine
+    this.#again.follow(null)
     this.#waiters.refuse(stopping)
     try {
       // also while an engine goes: nothing may be started once it is gone
@@ -236,6 +240,7 @@ export class SlotOwner {
     // what was armed for an idle slot is too late for one that was used again
     if (before.state === 'idle' && core.state !== 'idle') this.#idle.disarm()
     if (core.inFlight === 0) this.#idle.follow()
+    this.#again.follow(this.#closed ? null : core.stopAgainAt)
     this.#departures.settle(core)
     if (core !== before) this.#actions.changed(core, before)
   }

@@ -2,12 +2,13 @@ import { crashAttempts } from '../../async/backoff.js'
 import type { Engine, LaunchFailure, SlotInput } from './scheduled-slot.js'
 import { isServing } from './slot-machine.js'
 import { coolingDown, failedLoad } from './slot-refusals.js'
-import { anybodyWaits, enter, fail, grantAll, refuseAll, set, type Step } from './slot-step.js'
+import { anybodyWaits, enter, fail, grantAll, refuseAll, resist, set, type Step } from './slot-step.js'
 
 export function inherit (step: Step, engine: Engine, message: string, now: number): void {
   if (step.core.op !== null || step.core.engine !== null) return
-  set(step, { engine, stuck: true })
-  fail(step, { code: 'runtime.failed', message, kind: 'heals', attempts: 1, logTail: [] }, now)
+  set(step, { engine })
+  resist(step, now)
+  fail(step, { code: 'runtime.failed', message, kind: 'heals', attempts: 1, logTail: [], resists: true }, now)
 }
 
 export function phase (step: Step, input: Extract<SlotInput, { type: 'phase' }>, now: number): void {
@@ -39,9 +40,9 @@ export function launchFailed (step: Step, generation: number, failure: LaunchFai
     aborting: false,
     stopping: 'no',
     engine: failure.leftover,
-    stuck: failure.leftover !== null,
     wanted: quiet && anybodyWaits(core)
   })
+  if (failure.leftover !== null) resist(step, now)
   if (quiet && failure.leftover === null) return enter(step, 'offline', core.aborting ? '' : failure.message, now)
   const { code, message, kind, logTail } = failure
   fail(step, { code, message, kind, attempts: kind === 'heals' ? (core.failure?.attempts ?? 0) + 1 : 0, logTail }, now)
@@ -83,21 +84,22 @@ function gone (step: Step, message: string | null, now: number): void {
 export function stopped (step: Step, logTail: readonly string[], now: number): void {
   const { core } = step
   if (core.op !== 'stop') return
-  set(step, { op: null, engine: null, stopping: 'no', readyAt: null })
-  if (core.state === 'error' && core.failure !== null) {
+  set(step, { op: null, engine: null, stopping: 'no', readyAt: null, resisted: 0 })
+  if (core.state === 'error' && core.failure !== null && core.failure.resists !== true) {
     set(step, { failure: { ...core.failure, logTail: logTail.length > 0 ? logTail : core.failure.logTail } })
     return
   }
   set(step, { failure: null })
-  enter(step, 'offline', core.wanted ? 'restarting' : core.message, now)
+  enter(step, 'offline', core.wanted ? 'restarting' : core.state === 'error' ? '' : core.message, now)
 }
 
 export function stopFailed (step: Step, message: string, now: number): void {
   const { core } = step
   if (core.op !== 'stop') return
-  set(step, { op: null, stopping: 'no', stuck: true, wanted: false })
+  set(step, { op: null, stopping: 'no', wanted: false })
+  resist(step, now)
   fail(step, {
-    code: 'runtime.failed', message, kind: 'heals', attempts: (core.failure?.attempts ?? 0) + 1, logTail: core.failure?.logTail ?? []
+    code: 'runtime.failed', message, kind: 'heals', attempts: (core.failure?.attempts ?? 0) + 1, logTail: core.failure?.logTail ?? [], resists: true
   }, now)
   refuseAll(step, failedLoad(step.core, now))
 }

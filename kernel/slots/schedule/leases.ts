@@ -65,6 +65,8 @@ function withInFlight (core: ScheduledSlot, inFlight: number, light: number, las
     wanted: core.wanted,
     stopping: core.stopping,
     stuck: core.stuck,
+    resisted: core.resisted,
+    stopAgainAt: core.stopAgainAt,
     suspect: core.suspect,
     chore: core.chore,
     abandonedAt: core.abandonedAt,

@@ -35,6 +35,8 @@ export interface CoreFailure {
   readonly attempts: number
   readonly retryAt: number
   readonly logTail: readonly string[]
+  /** All that is wrong is that the engine could not be removed: once it is gone the slot is as after an unload. */
+  readonly resists?: true
 }
 
 /**
@@ -57,8 +59,12 @@ export interface ScheduledSlot {
   readonly wanted: boolean
   /** `drain` waits for requests in flight, `now` does not. */
   readonly stopping: 'no' | 'drain' | 'now'
-  /** A removal failed; it is tried again with the next request or verb. */
+  /** A removal failed; it is tried again with the next request or verb, and by itself at `stopAgainAt`. */
   readonly stuck: boolean
+  /** Removals of this engine that failed in a row. */
+  readonly resisted: number
+  /** Null unless it is stuck. */
+  readonly stopAgainAt: number | null
   /** A connection to the engine broke: no request is sent there before it has answered its health check again. */
   readonly suspect: boolean
   /** Only requests of the low class have asked for the launch: when the last of them leaves, it ends. */
@@ -101,6 +107,8 @@ export type SlotInput =
   | { readonly type: 'evict', readonly reason: string }
   | { readonly type: 'soft-idle' }
   | { readonly type: 'drain-due' }
+  /** The pause after a removal that failed is over. */
+  | { readonly type: 'stop-again' }
   /** With the generation of the launch that is found. */
   | { readonly type: 'adopt', readonly generation: number }
   /** An engine of an earlier run that could not be removed: it goes before anything else is started. */
@@ -169,6 +177,8 @@ export function newCore (now: number): ScheduledSlot {
     wanted: false,
     stopping: 'no',
     stuck: false,
+    resisted: 0,
+    stopAgainAt: null,
     suspect: false,
     chore: false,
     abandonedAt: null,

@@ -30,6 +30,7 @@ function apply (step: Step, input: SlotInput, now: number): void {
     case 'evict': return evict(step, input.reason)
     case 'soft-idle': return softIdle(step, now)
     case 'drain-due': return step.core.stopping === 'drain' ? set(step, { stopping: 'now' }) : undefined
+    case 'stop-again': return step.core.stuck ? set(step, { stuck: false }) : undefined
     case 'adopt': return adopt(step, input.generation)
     case 'inherit': return inherit(step, input.engine, input.message, now)
     case 'phase': return phase(step, input, now)
@@ -67,7 +68,7 @@ function stopIfDue (step: Step, engine: Engine, now: number): void {
   const due = core.stopping === 'now' || (core.stopping === 'drain' && core.inFlight === 0)
   if (!dead && !due) return
   // leases of an engine that is going are void: their release carries an old generation
-  set(step, { op: 'stop', inFlight: 0, light: 0, generation: core.generation + 1 })
+  set(step, { op: 'stop', stopAgainAt: null, inFlight: 0, light: 0, generation: core.generation + 1 })
   if (!dead) enter(step, 'unloading', core.wanted ? 'restarting' : core.message, now)
   step.effects.push({ type: 'disarm-drain' })
   if (core.inFlight > 0) step.effects.push({ type: 'revoke', why: core.wanted ? 'restarted' : 'unloaded', message: '' })
@@ -76,7 +77,7 @@ function stopIfDue (step: Step, engine: Engine, now: number): void {
 
 function unload (step: Step, force: boolean, now: number): void {
   const { core } = step
-  set(step, { wanted: false, stuck: false, failure: null })
+  set(step, { wanted: false, stuck: false, resisted: 0, failure: null })
   turnAway(step)
   if (core.op === 'launch' || isServing(core.state)) return beginStop(step, force)
   if (core.state === 'error' && core.op === null) enter(step, 'offline', '', now)
@@ -84,7 +85,7 @@ function unload (step: Step, force: boolean, now: number): void {
 
 function restart (step: Step, force: boolean): void {
   const { core } = step
-  set(step, { failure: null, stuck: false })
+  set(step, { failure: null, stuck: false, resisted: 0 })
   if (core.op === 'launch' || isServing(core.state)) beginStop(step, force)
   wait(step, 'ready')
 }

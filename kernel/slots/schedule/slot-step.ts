@@ -1,4 +1,4 @@
-import { backoffMs } from '../../async/backoff.js'
+import { backoffMs, retryPauseMs } from '../../async/backoff.js'
 import { freeWorkers } from './leases.js'
 import type { CoreFailure, DemandAnswer, Refusal, ScheduledSlot, SlotEffect, Wants } from './scheduled-slot.js'
 
@@ -8,6 +8,12 @@ export type Step = { core: ScheduledSlot, effects: SlotEffect[], answer: DemandA
 export function fail (step: Step, failure: Omit<CoreFailure, 'retryAt'>, now: number): void {
   set(step, { failure: { ...failure, retryAt: failure.kind === 'heals' ? now + backoffMs(failure.attempts) : now }, readyAt: null })
   enter(step, 'error', failure.message, now)
+}
+
+/** Its engine could not be removed, and is to go again after a pause: nobody may ask for the slot any more. */
+export function resist (step: Step, now: number): void {
+  const resisted = step.core.resisted + 1
+  set(step, { stuck: true, resisted, stopAgainAt: now + retryPauseMs(resisted) })
 }
 
 export function refuseAll (step: Step, refusal: Refusal): void {

@@ -1,9 +1,10 @@
 import {
-  isSvcError, LABEL_INSTANCE, LABEL_SLOT, svcError, type Clock, type ContainerRuntime, type EngineExit,
+  LABEL_INSTANCE, LABEL_SLOT, svcError, type Clock, type ContainerRuntime, type EngineExit,
   type EngineInspection, type EngineSpec, type Logger, type LogOptions, type RuntimeInfo
 } from 'svc-gateway/plugin'
-import type { ClusterApi } from './api/cluster-api.js'
+import type { ApiCall, ClusterApi } from './api/cluster-api.js'
 import type { ClusterEvent, Pod } from './api/objects.js'
+import { isAway, outlast } from './api/patience.js'
 import { listAll } from './api/watched-list.js'
 import { askOf, CapacityLine } from './pod/capacity-line.js'
 import { InstancePods, podsOf } from './pod/instance-pods.js'
@@ -72,7 +73,7 @@ export class KubernetesRuntime implements ContainerRuntime {
       await api.json<Pod>({ method: 'POST', path: api.path('pods'), body })
     } catch (error) {
       // the answer may be what was lost
-      if (isSvcError(error) && error.code === 'kubernetes.unavailable') await this.#forget(id)
+      if (isAway(error)) await this.#forget(id)
       signal.throwIfAborted()
       throw error
     }
@@ -127,9 +128,10 @@ export class KubernetesRuntime implements ContainerRuntime {
     }
   }
 
+  /** Outlasts an API server that is away for up to a minute, as `remove` does. */
   async stop (id: string, timeoutS: number): Promise<void> {
     const { api, reach } = this.#deps
-    const found = await this.#find(id)
+    const found = await this.#outlast(() => this.#find(id))
     if (found === null) return
     const { pod } = found
     if (runState(pod) === 'created') {
@@ -138,7 +140,7 @@ export class KubernetesRuntime implements ContainerRuntime {
       return await this.remove(id)
     }
     if (runState(pod) === 'running') {
-      const isAsked = await api.find({
+      const isAsked = await this.#asked({
         method: 'PATCH', path: api.path('pods', id), contentType: MERGE, body: { spec: { activeDeadlineSeconds: 1 } }
       })
       if (isAsked !== null) await this.#untilEnded(found, timeoutS)
@@ -148,20 +150,20 @@ export class KubernetesRuntime implements ContainerRuntime {
 
   async remove (id: string): Promise<void> {
     const { api, clock, log, reach } = this.#deps
-    const found = await this.#find(id)
+    const found = await this.#outlast(() => this.#find(id))
     if (found === null) return await reach.drop(id)
     const pods = this.#podsOf(found.kept)
     const path = api.path('pods', id)
-    await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: String(REMOVE_GRACE_S) } })
+    await this.#asked({ method: 'DELETE', path, query: { gracePeriodSeconds: String(REMOVE_GRACE_S) } })
     await untilEnded({
       pods,
       clock,
       id,
-      look: async () => await api.find<Pod>({ path }),
+      look: () => this.#asked<Pod>({ path }),
       graceMs: 0,
       lost: async () => {
         log.warn({ engine: id }, 'the node of a pod no longer answers: the pod is force-deleted')
-        await api.find({ method: 'DELETE', path, query: { gracePeriodSeconds: '0' } })
+        await this.#asked({ method: 'DELETE', path, query: { gracePeriodSeconds: '0' } })
         return false
       }
     }, this.#closing.signal)
@@ -216,6 +218,15 @@ export class KubernetesRuntime implements ContainerRuntime {
     return pod === null || kept === null ? null : { pod, kept }
   }
 
+  /** As `ClusterApi.find`, of an end. */
+  #asked<T> (call: ApiCall): Promise<T | null> {
+    return this.#outlast(() => this.#deps.api.find<T>(call))
+  }
+
+  #outlast<T> (ask: () => Promise<T>): Promise<T> {
+    return outlast(ask, { clock: this.#deps.clock, closing: this.#closing.signal })
+  }
+
   async #inspected (pod: Pod, kept: KeptLaunch): Promise<EngineInspection> {
     this.#podsOf(kept).seen(pod)
     const address = runState(pod) === 'running' ? await this.#deps.reach.address(pod, kept) : null
@@ -254,7 +265,7 @@ export class KubernetesRuntime implements ContainerRuntime {
       clock: this.#deps.clock,
       id,
       look: async () => {
-        const pod = (await this.#find(id))?.pod ?? null
+        const pod = (await this.#outlast(() => this.#find(id)))?.pod ?? null
         if (pod === null || runState(pod) !== 'exited') return pod
         pods.seen(pod)
         return null

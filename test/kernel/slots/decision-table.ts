@@ -274,6 +274,7 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'load': 'error, disarm-drain, stop crashed | wait',
     'unload': 'offline, disarm-drain, stop',
     'unload by force': 'offline, disarm-drain, stop',
-    'restart': 'error, disarm-drain, stop crashed | wait'
+    'restart': 'error, disarm-drain, stop crashed | wait',
+    'stop-again': 'error, disarm-drain, stop crashed'
   }
 }

@@ -84,6 +84,7 @@ function inputsFor ({ generation }: ScheduledSlot): Readonly<Record<string, Slot
     'evict': { type: 'evict', reason: 'quiet' },
     'soft-idle': { type: 'soft-idle' },
     'drain-due': { type: 'drain-due' },
+    'stop-again': { type: 'stop-again' },
     'adopt': { type: 'adopt', generation: 0 },
     'inherit': { type: 'inherit', engine: engineOf('old'), message: 'old' },
     'phase': { type: 'phase', generation, phase: 'pulling', message: '' },
@@ -170,6 +171,38 @@ t.test('failures in a row back off from 5 s to 5 min, the first costs nothing', 
   t.equal(crashAttempts(before, null, NOW), 5)
 })
 
+t.test('an engine that resists is told to go again by itself, after a pause that grows from 5 s to 5 min', async t => {
+  const no: SlotInput = { type: 'stop-failed', message: 'no' }
+  let core = feed(ready, unload, no)
+  const pauses: number[] = []
+  for (let i = 0; i < 9; i++) {
+    pauses.push((core.stopAgainAt! - NOW) / 1000)
+    const { core: going, effects } = decide(core, { type: 'stop-again' }, NOW)
+    t.match([going.op, going.stopAgainAt, effects.map(nameOf)], ['stop', null, ['disarm-drain', 'stop crashed']])
+    core = feed(going, no)
+  }
+  t.strictSame(pauses, [5, 10, 20, 40, 80, 160, 300, 300, 300])
+  t.match(feed(core, unload, no), { stopAgainAt: NOW + 5_000 }, 'a verb starts the count anew')
+  t.match(feed(core, { type: 'stop-again' }, { type: 'stopped', logTail: [] }),
+    { state: 'offline', message: '', failure: null, engine: null, stuck: false, resisted: 0, stopAgainAt: null }, 'once it is gone nothing is wrong any more')
+  const { core: later, effects } = decide(feed(core, { type: 'stop-again' }, { type: 'stopped', logTail: [] }), { type: 'stop-again' }, NOW)
+  t.match([later.op, effects], [null, []], 'and nothing is tried again')
+})
+
+t.test('what a launch failed of still counts once the engine that it left is gone', async t => {
+  const left = feed(warming, { type: 'launch-failed', generation: 1, failure: { ...failure, code: 'runtime.failed', leftover: engineOf('left') } })
+  t.match(left, { state: 'error', stuck: true, stopAgainAt: NOW + 5_000 })
+  t.match(feed(left, { type: 'stop-again' }, { type: 'stopped', logTail: [] }), { state: 'error', engine: null, failure: { message: 'boom', attempts: 1 } })
+})
+
+t.test('a request that comes while an engine is told to go again waits for the next one', async t => {
+  const going = feed(ready, unload, { type: 'stop-failed', message: 'no' }, { type: 'stop-again' })
+  const { core, answer } = decide(going, lease, NOW)
+  t.equal(answer, 'wait')
+  const { effects } = decide(core, { type: 'stopped', logTail: [] }, NOW)
+  t.strictSame(effects.map(nameOf), ['launch'])
+})
+
 /** A slot and the world around it: engines that obey, fail and die, and clients that come and go. */
 class World {
   core = newCore(NOW)
@@ -198,7 +231,7 @@ class World {
       case 8: return this.feed({ type: 'drain-due' })
       case 9: return this.feed({ type: 'exited', engineId: engine?.id ?? 'none', exitCode: n % 3 })
       case 10: return this.feed(n % 3 === 0 ? { type: 'unhealthy', generation: generation - n % 2, message: 'ill' } : { type: 'answers', generation: generation - n % 2 })
-      case 11: return this.proceed()
+      case 11: return coin ? this.proceed() : this.feed({ type: 'stop-again' })
       default: return op === null ? undefined : this.settle(op, n)
     }
   }
@@ -285,6 +318,8 @@ class World {
     if (isServing(core.state)) assert.notEqual(core.engine, null, 'who serves has an engine')
     if (core.op === 'launch') assert.equal(core.engine, null, 'never two engines')
     if (core.op === 'stop') assert.notEqual(core.engine, null)
+    assert.equal(core.stopAgainAt !== null, core.stuck, 'what resists is told to go again')
+    if (core.stuck) assert.notEqual(core.engine, null)
     if (core.waitingLeases + core.waitingReady > 0) assert.ok(core.op !== null || core.stopping === 'drain' || core.suspect, 'who waits waits for something')
     if (core.suspect && canServe(core)) assert.equal(this.probed, core.generation, 'a suspect engine is being asked')
     if (core.waitingWorkers > 0 && core.op === null && core.stopping === 'no' && !core.suspect) assert.ok(canServe(core) && freeWorkers(core) === 0, 'and who stands in line for a worker')
