@@ -1,16 +1,19 @@
 import { messageOf, svcError, type Clock, type Logger, type RuntimeView } from '../contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime, type EngineForm, type RuntimeDefinition } from '../contract/provider/engine-runtime.js'
-import { abortable } from '../async/waiting.js'
+import { LABEL_INSTANCE, type ContainerRuntime, type EngineForm, type EngineInspection, type RuntimeDefinition } from '../contract/provider/engine-runtime.js'
+import { retryPauseMs } from '../async/backoff.js'
+import { abortable, pause } from '../async/waiting.js'
 
 const OPEN_MS = 30_000
+/** Between tries in the background. */
+const LONGEST_PAUSE_MS = 60_000
 
 export interface NamedDriverDeps {
   readonly clock: Clock
   readonly log: Logger
   /** Labels its engines. */
   readonly instance: string
-  /** Called with what was opened, before it is used. */
-  readonly opened: (driver: ContainerRuntime) => void
+  /** Called with what was opened and the engines that it has, before it is used. */
+  readonly opened: (driver: ContainerRuntime, found: readonly EngineInspection[]) => void
 }
 
 /** A driver that is opened when it is needed. What it cannot do keeps back its own slots alone. */
@@ -21,6 +24,7 @@ export class NamedDriver {
   #driver: ContainerRuntime | null = null
   #opening: Promise<ContainerRuntime> | null = null
   #problem: string | null = null
+  #isTrying = false
 
   constructor (definition: RuntimeDefinition, deps: NamedDriverDeps) {
     this.definition = definition
@@ -44,6 +48,18 @@ export class NamedDriver {
     return this.#driver ?? await (this.#opening ??= this.#open().finally(() => { this.#opening = null }))
   }
 
+  /** Opens it once it can be, in the background: its engines are waited for. Idempotent; ends with `close`. */
+  async keepTrying (): Promise<void> {
+    if (this.#isTrying) return
+    this.#isTrying = true
+    for (let failures = 1; this.#driver === null && !this.#closing.signal.aborted; failures++) {
+      await pause(this.#deps.clock, Math.min(LONGEST_PAUSE_MS, retryPauseMs(failures)), this.#closing.signal)
+      // its problem is shown
+      if (!this.#closing.signal.aborted) await this.open().catch(() => {})
+    }
+    this.#isTrying = false
+  }
+
   /** Idempotent; never rejects. */
   async close (): Promise<void> {
     this.#closing.abort(new Error('the runtime is closed'))
@@ -54,24 +70,26 @@ export class NamedDriver {
   }
 
   async #open (): Promise<ContainerRuntime> {
-    const { instance, opened } = this.#deps
+    const { instance, log, opened } = this.#deps
+    const wasAway = this.#problem !== null
     try {
-      const driver = await this.#inTime(async signal => {
+      const { driver, found } = await this.#inTime(async signal => {
         const made = await this.definition.open(signal)
         try {
           if (made.form !== this.form) throw new Error(`it says that it takes a ${this.form} and opens as one that takes a ${made.form}`)
           // one that cannot tell what it has is of no use: its engines would be taken for gone
-          await made.list({ [LABEL_INSTANCE]: instance })
+          const found = await made.list({ [LABEL_INSTANCE]: instance })
           signal.throwIfAborted()
+          return { driver: made, found }
         } catch (error) {
           await made.close().catch((cause: unknown) => this.#tell('did not close', cause))
           throw error
         }
-        return made
       })
       this.#problem = null
       this.#driver = driver
-      opened(driver)
+      if (wasAway) log.info({ runtime: this.name }, `runtime '${this.name}' is available now`)
+      opened(driver, found)
       return driver
     } catch (error) {
       this.#problem = messageOf(error)

@@ -1,5 +1,5 @@
 import { messageOf, svcError, type Clock, type Logger, type RuntimeView, type SvcError } from '../contract/index.js'
-import type { ContainerRuntime, RuntimeDefinition } from '../contract/provider/engine-runtime.js'
+import type { ContainerRuntime, EngineInspection, RuntimeDefinition } from '../contract/provider/engine-runtime.js'
 import { NamedDriver } from './named-driver.js'
 
 export interface NamedDriversDeps {
@@ -13,8 +13,8 @@ export interface NamedDriversDeps {
 }
 
 interface DriverListener {
-  /** Called with what was opened, before it is used. */
-  readonly opened: (driver: ContainerRuntime) => void
+  /** Called with what was opened and the engines that it has, before it is used; null where another one had them in this run. */
+  readonly opened: (driver: ContainerRuntime, found: readonly EngineInspection[] | null) => void
   /** It is closed, and another one has its engines. */
   readonly replaced: (driver: ContainerRuntime) => void
 }
@@ -27,6 +27,8 @@ export class NamedDrivers {
   #names: readonly string[]
   /** Their plugins left: they keep the engines that they have, until the gateway ends. */
   readonly #retired = new Map<string, NamedDriver>()
+  /** Those that are opened over the engines of one that left. */
+  readonly #returning = new Set<string>()
 
   /** @param deps null for none at all */
   constructor (deps: NamedDriversDeps | null, listener: DriverListener) {
@@ -69,14 +71,18 @@ export class NamedDrivers {
     this.#names = this.#all.map(({ name }) => name)
   }
 
-  /** Opens those that plugins want opened, and others that are asked for. Never rejects: each has its `problem`. */
+  /**
+   * Opens those that plugins want opened, and others that are asked for. Never rejects: each has its `problem`, and is tried
+   * again in the background.
+   */
   async open (asked: ReadonlySet<string>): Promise<void> {
     const wanted = this.#all.filter(({ name }) => this.#isOpened(name) || asked.has(name))
     await Promise.all(wanted.map(async named => {
       try {
         await this.#open(named)
       } catch (error) {
-        this.#deps?.log.error({ runtime: named.name, err: error }, `${messageOf(error)}; slots that use it do not start`)
+        this.#deps?.log.error({ runtime: named.name, err: error }, `${messageOf(error)}; slots that use it do not start until it is`)
+        void named.keepTrying()
       }
     }))
   }
@@ -100,8 +106,8 @@ export class NamedDrivers {
       clock,
       log,
       instance,
-      opened: driver => {
-        this.#listener.opened(driver)
+      opened: (driver, found) => {
+        this.#listener.opened(driver, this.#returning.has(definition.name) ? null : found)
         this.#deps?.opened?.()
       }
     })
@@ -124,8 +130,11 @@ export class NamedDrivers {
       await former.close()
       if (this.#retired.get(named.name) === former) this.#retired.delete(named.name)
       if (driver !== null) this.#listener.replaced(driver)
+      this.#returning.add(named.name)
     }
-    return await named.open()
+    const driver = await named.open()
+    this.#returning.delete(named.name)
+    return driver
   }
 }
 

@@ -9,6 +9,9 @@ const ABSENT = new Error('no such engine')
 
 type Images = Pick<ContainerRuntime, 'imagePresent' | 'pull'>
 
+/** Must not throw, nor wait: it is called before the driver is used. */
+export type LateListener = (found: readonly EngineInspection[]) => void
+
 interface Listening { readonly instance: string, readonly listener: (exit: EngineExit) => void }
 
 /**
@@ -25,6 +28,7 @@ export class RuntimeSet implements ContainerRuntime {
   readonly #listening = new Map<Listening, Map<ContainerRuntime, () => void>>()
   /** Which driver has an engine, as far as it was seen; ids are the drivers' own and tell nothing. */
   readonly #owners = new Map<string, ContainerRuntime>()
+  readonly #late = new Set<LateListener>()
   readonly #memoryThere = async (id: string, signal: AbortSignal): Promise<number | null> =>
     await this.#owners.get(id)?.memoryThere?.(id, signal) ?? null
 
@@ -32,7 +36,13 @@ export class RuntimeSet implements ContainerRuntime {
     this.#drivers = drivers
     this.#log = deps?.log ?? null
     this.#named = new NamedDrivers(deps, {
-      opened: driver => this.#listenTo(driver),
+      opened: (driver, found) => {
+        this.#listenTo(driver)
+        // two names may lead to one container engine: what is known already is no news
+        const fresh = (found ?? []).filter(({ id }) => !this.#owners.has(id))
+        for (const { id } of fresh) this.#owners.set(id, driver)
+        if (fresh.length > 0) for (const listener of this.#late) listener(fresh)
+      },
       replaced: driver => {
         for (const [id, owner] of this.#owners) if (owner === driver) this.#owners.delete(id)
       }
@@ -87,6 +97,17 @@ export class RuntimeSet implements ContainerRuntime {
   /** Opens those that plugins want opened, and others that are asked for. Never rejects: each has its `problem`. */
   async open (asked: ReadonlySet<string>): Promise<void> {
     await this.#named.open(new Set([...asked].filter(name => this.#standing(name) === undefined)))
+  }
+
+  /** Calls with the engines of each driver that is opened from now on. */
+  onLate (listener: LateListener): () => void {
+    this.#late.add(listener)
+    return () => { this.#late.delete(listener) }
+  }
+
+  /** Opens the driver of this name, if there is one. Throws `runtime.unavailable` for one that cannot be opened now. */
+  async openNamed (name: string): Promise<void> {
+    if (this.#standing(name) === undefined && this.#named.find(name) !== undefined) await this.#named.ready(name)
   }
 
   /** Images where engines find them that ask for this driver; null: the default's. */
@@ -226,6 +247,17 @@ export class RuntimeSet implements ContainerRuntime {
     if (!this.#owners.has(id)) await this.inspect(id)
     return this.#owners.get(id) ?? this.#drivers[0]!
   }
+}
+
+/** As `RuntimeSet.onLate`; of another runtime nothing is late. */
+export function onLate (runtime: ContainerRuntime, listener: LateListener): () => void {
+  return runtime instanceof RuntimeSet ? runtime.onLate(listener) : () => {}
+}
+
+/** As `RuntimeSet.openNamed`. @param name of the driver that a slot asks for */
+export async function openNamed (runtime: ContainerRuntime, name: () => string | null): Promise<void> {
+  const asked = runtime instanceof RuntimeSet ? name() : null
+  if (asked !== null) await (runtime as RuntimeSet).openNamed(asked)
 }
 
 /** Where the engines of this driver find images; null: the default's. */

@@ -182,7 +182,7 @@ t.test('a driver that does not open keeps back its own slots, says why, and is t
   await gateway.slots.load('plain', { signal: never })
   await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /runtime 'shed' is not available: the shed is locked$/ })
   t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: null, problem: 'the shed is locked' }] })
-  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /^runtime 'shed' is not available: the shed is locked; slots that use it do not start$/.test(message)))
+  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /^runtime 'shed' is not available: the shed is locked; slots that use it do not start until it is$/.test(message)))
   await writeFile(join(gateway.home, 'var/lib/svc/plugin-state/shed/go'), '')
   await gateway.slots.load('asked', { signal: never })
   t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: { driver: 'shed' }, problem: null }] })

@@ -6,7 +6,7 @@ import type { FleetDeps } from './fleet-deps.js'
 import type { Member } from './fleet-member.js'
 import { unreadFile, type HeldEngines } from './held-engines.js'
 import type { FormerPorts, SlotPorts } from './ports.js'
-import { byAge, generationOf, reconcileEngines, unfit } from './reconcile.js'
+import { byAge, generationOf, reconcileEngines, unfit, type ReconcilePlan } from './reconcile.js'
 
 export interface AdoptionDeps extends Pick<FleetDeps, 'config' | 'models' | 'plans' | 'runtime' | 'instance' | 'stateFiles' | 'log'> {
   readonly members: ReadonlyMap<string, Member>
@@ -24,17 +24,35 @@ export class Adoption {
 
   /** At the start, when the slots have joined. */
   async start (): Promise<void> {
-    const { held, members, runtime, instance, stateFiles } = this.#deps
-    const found = (await runtime.list({ [LABEL_INSTANCE]: instance })).filter(({ labels }) => labels[LABEL_DAEMON] === undefined)
-    for (const { labels, address } of byAge(found)) this.#recall(labels, address)
-    const wanted = new Map([...members].map(([name, { engine }]) => [name, engine.wantedHash(true)]))
-    const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
+    const { held, runtime, instance, stateFiles } = this.#deps
+    const plan = this.#planOf(withoutDaemons(await runtime.list({ [LABEL_INSTANCE]: instance })))
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#remove(engine, reason)))
     for (const { slot, engine } of plan.adopt) void this.#adopt(slot, engine)
     await Promise.all(plan.hold.map(async ({ slot, engine }) => {
       held.hold(slot, { engine, state: await stateFiles.read(slot), file: this.#unreadFile(slot) ?? slotFile(slot) })
     }))
     this.settleHeld()
+  }
+
+  /**
+   * Engines of a driver that was away at the start. A slot that launches at this moment takes its own over in place of
+   * starting another; one that has an engine by now keeps that one. All is decided before the driver is used.
+   */
+  late (found: readonly EngineInspection[]): void {
+    const { held, members } = this.#deps
+    const free = withoutDaemons(found).filter(engine => {
+      const member = members.get(engine.labels[LABEL_SLOT] ?? '')
+      const { op = null, engine: own = null } = member?.owner.core ?? {}
+      if (op === 'launch') this.#offer(member!, engine)
+      else if (op !== null || own !== null) void this.#remove(engine, 'its slot has another engine')
+      return op === null && own === null
+    })
+    const plan = this.#planOf(free)
+    for (const { slot, engine } of plan.adopt) void this.#adopt(slot, engine)
+    for (const { slot, engine } of plan.hold) {
+      held.hold(slot, { engine, state: null, file: this.#unreadFile(slot) ?? slotFile(slot) })
+    }
+    for (const { engine, reason } of plan.remove) void this.#remove(engine, reason)
   }
 
   /** Engines whose slots are known by now: nothing is awaited between the slot's arrival and its engine's adoption. */
@@ -54,6 +72,20 @@ export class Adoption {
       if (member !== undefined) member.engine.free = gone
       gone.catch((error: unknown) => log.error({ slot: name, error: messageOf(error) }, 'an engine of an earlier run could not be taken over'))
     }
+  }
+
+  /** What does not fit, or comes too late, is removed by the launch before it makes another. */
+  #offer ({ engine: slot }: Member, engine: EngineInspection): void {
+    if (unfit(engine, slot.wantedHash(true), false) !== null) return
+    this.#recall(engine.labels, engine.address)
+    slot.offer(engine)
+  }
+
+  /** The ports that they had are their slots' again. */
+  #planOf (found: readonly EngineInspection[]): ReconcilePlan {
+    for (const { labels, address } of byAge(found)) this.#recall(labels, address)
+    const wanted = new Map([...this.#deps.members].map(([name, { engine }]) => [name, engine.wantedHash(true)]))
+    return reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
   }
 
   #unreadFile (name: string): string | null {
@@ -92,4 +124,9 @@ export class Adoption {
       members.get(engine.labels[LABEL_SLOT] ?? '')?.owner.inherit({ id, address, label, configHash: '', adopted: true, workers: null }, message)
     }
   }
+}
+
+/** Programs that serve no slot have their own owner. */
+function withoutDaemons (found: readonly EngineInspection[]): EngineInspection[] {
+  return found.filter(({ labels }) => labels[LABEL_DAEMON] === undefined)
 }

@@ -2,6 +2,7 @@ import { messageOf, svcError, type EngineProvider, type LaunchDifference } from 
 import type { Beat } from '../../async/beat.js'
 import { abortable } from '../../async/waiting.js'
 import { LABEL_CONFIG, type EngineInspection } from '../../contract/provider/engine-runtime.js'
+import { openNamed } from '../../runtime/runtime-set.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import type { EnginePorts } from '../plan/launch/engine-ports.js'
 import type { PreparedLaunch } from '../plan/launch/prepared-launch.js'
@@ -45,6 +46,8 @@ export class SlotEngine implements SlotActions {
   found: EngineInspection | null = null
   readonly #name: string
   readonly #deps: SlotEngineDeps
+  /** What an earlier gateway left running, of a driver that was opened for the launch that runs. */
+  #offered: EngineInspection | null = null
   #launched: LaunchedAs | null = null
   #hasDrifted = false
   /** How long a client wants it kept, in milliseconds; null without a wish. */
@@ -65,14 +68,25 @@ export class SlotEngine implements SlotActions {
 
   async launch (generation: number, signal: AbortSignal, report: Report): Promise<Engine> {
     const name = this.#name
-    const { held, launcher, ports, runtime, stranded } = this.#deps
+    const { held, launcher, plans, ports, runtime, stranded } = this.#deps
     await abortable(this.free, signal)
+    this.#offered = null
+    await abortable(openNamed(runtime, () => plans.driver(plans.slot(name))), signal)
     held.assertNone(name)
     const stray = stranded.get(name)
     if (stray !== undefined) await runtime.remove(stray.id)
     stranded.delete(name)
+    if (this.#offered !== null) {
+      this.found = this.#offered
+      return await this.adopt(generation, signal, report)
+    }
     return await ports.launch(name, signal, given =>
       launcher.launch(name, inner => this.#prepare(given, generation, inner), signal, report))
+  }
+
+  /** For the launch that runs, unless it has looked already. */
+  offer (engine: EngineInspection): void {
+    this.#offered = engine
   }
 
   async #prepare (ports: EnginePorts, generation: number, signal: AbortSignal): Promise<PreparedLaunch> {

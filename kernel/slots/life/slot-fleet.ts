@@ -5,6 +5,7 @@ import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './watch/exit-hub.js'
 import { portNames, providersOf, type Member, type MemberListener } from './fleet-member.js'
 import { isLive } from '../schedule/leases.js'
+import { onLate } from '../../runtime/runtime-set.js'
 import { LeavingSlots } from './leaving-slots.js'
 import { Launcher, launchBudgets } from './launcher.js'
 import { SlotPorts } from './ports.js'
@@ -38,6 +39,7 @@ export class SlotFleet {
   readonly #engineDeps: SlotEngineDeps
   readonly #journal: SlotJournal
   readonly #listeners = new Map<string, MemberListener>()
+  #unlisten: () => void = () => {}
 
   constructor (deps: FleetDeps) {
     this.#deps = deps
@@ -106,6 +108,7 @@ export class SlotFleet {
     const names = [...withEngine(config.snapshot.slots).keys()]
     const states = await Promise.all(names.map(name => stateFiles.read(name)))
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
+    this.#unlisten = onLate(this.#deps.runtime, found => this.#adoption.late(found))
     await this.#adoption.start()
   }
 
@@ -191,6 +194,7 @@ export class SlotFleet {
 
   /** Ends every owner. Engines stay of those slots that `keepsEngine` says. */
   async close (keepsEngine: (name: string) => boolean): Promise<void> {
+    this.#unlisten()
     await this.departed()
     await Promise.all([...this.#members].map(async ([name, member]) => {
       await member.owner.close(keepsEngine(name)).catch((error: unknown) => {
