@@ -88,7 +88,8 @@ export interface ReplicaPlan {
  *   the low class take what is free, until they have waited for as long as makes them equal to the others. While one that
  *   failed waits for its next try, none is started for the line: it may be the machine that has no room.
  * - Beyond `normal`, those go that the most requests of the last `downAfterMs` did not need; one that works ends what it has.
- * - Any goes that had nothing to do for `idleMs`, down to `min`.
+ * - Any goes that had nothing to do for `idleMs`, down to `min`, also while another one is coming. A start that is no longer
+ *   needed is not cut off: what loads may be what an operator asked for.
  */
 export function planReplicas (replicas: readonly Replica[], load: ReplicaLoad, terms: ReplicaTerms, now: number): ReplicaPlan {
   if (!terms.awake) return { actions: [], lookAt: null }
@@ -143,7 +144,8 @@ function leaving (
   const up = replicas.filter(({ stage }) => stage === 'up')
   const actions: ReplicaAction[] = replicas.filter(({ stage, inFlight }) => stage === 'retiring' && inFlight === 0)
     .map(({ index }) => ({ type: 'stop', index, why: 'spare' }))
-  if (load.waiting > 0 || replicas.some(({ stage }) => stage === 'coming')) return actions
+  // one that is coming keeps none of the others: it may take long, and may fail
+  if (load.waiting > 0) return actions
   const needed = Math.max(normal, min, Math.ceil(load.peak / perReplica(up, workers)))
   // what works goes last, so that few have to be waited for
   const order = up.toSorted((a, b) => a.inFlight - b.inFlight || b.index - a.index)

@@ -23,6 +23,18 @@ t.test('the first request starts as many as the slot has normally, at once', asy
   t.strictSame(planned([1, 2].map(down), waits(1, 0), { awake: false }), [], 'nothing is started for a slot that was unloaded')
 })
 
+t.test('idle replicas go while another one is coming, and never for one that may fail to come', async t => {
+  const idle = (index: number): Replica => ({ ...up(index), usedAt: NOW - 60_000 })
+  const coming: Replica = { ...down(3), stage: 'coming' }
+  const quiet = { waiting: 0, pressing: 0, oldestSince: null, peak: 0, peakFallsAt: null }
+  const of = (said: Partial<ReplicaTerms>, load: ReplicaLoad = quiet): unknown =>
+    planReplicas([idle(1), idle(2), coming], load, { ...terms, idleMs: 60_000, ...said }, NOW).actions
+  t.match(of({ normal: 3 }), [{ type: 'stop', index: 2, why: 'idle' }, { type: 'stop', index: 1, why: 'idle' }])
+  t.match(of({ normal: 1 }), [{ type: 'stop', index: 2, why: 'spare' }, { type: 'stop', index: 1, why: 'idle' }])
+  t.strictSame((of({ normal: 3, min: 2 }) as unknown[]).length, 0, 'the one that is coming does not count for those that must stay')
+  t.strictSame(of({ normal: 3 }, { ...quiet, waiting: 1, pressing: 1, oldestSince: NOW }), [], 'none goes while a request waits')
+})
+
 t.test('a line that has stood for a while starts what it keeps at work, less what is coming', async t => {
   t.strictSame(planned([up(1, 2), down(2), down(3), down(4)], waits(1, 1_999)), [])
   t.equal(planReplicas([up(1, 2), down(2)], waits(1, 500), terms, NOW).lookAt, NOW + 1_500, 'it looks again when the time has come')
