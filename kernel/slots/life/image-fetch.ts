@@ -30,7 +30,7 @@ export async function fetchImage (
   if (whose !== null) {
     events.emit({ type: 'slot.image', source: `slot:${slot}`, message: `pulling ${image.ref}: ${whose}`, data: { slot, image: image.ref } })
   }
-  await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs), inner =>
+  await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs, 'image_pull_timeout_s'), inner =>
     images.pull(image.ref, image.digest, progress => {
       const { layer, totalLayers, currentBytes, totalBytes } = progress
       report('pulling', `pulling ${image.ref}: ${layer} of ${totalLayers} layers`, totalBytes > 0 ? currentBytes / totalBytes : null)

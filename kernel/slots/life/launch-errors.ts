@@ -7,9 +7,13 @@ import { HealthRefused } from './watch/health.js'
 const KILLED = 137
 const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another slot, raise its limit where it has one, or take a smaller model or context_size'
 
-/** A step took longer than its budget. */
-export function overspent (slot: string, doing: string, ms: number): SvcError {
-  return svcError('slot.load_failed', `slot '${slot}' timed out after ${Math.round(ms / 1000)} s while ${doing}`, { details: { slot }, heals: true })
+/**
+ * A step took longer than its budget.
+ * @param setting of `[slots]` that says how long it may take
+ */
+export function overspent (slot: string, doing: string, ms: number, setting: string): SvcError {
+  const what = `slot '${slot}' timed out after ${Math.round(ms / 1000)} s while ${doing}`
+  return svcError('slot.load_failed', `${what}; see why with \`svc slot logs ${slot}\`, or raise ${setting} in [slots]`, { details: { slot }, heals: true })
 }
 
 export function exitedEarly (slot: string, exitCode: number | null): SvcError {

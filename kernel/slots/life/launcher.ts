@@ -83,23 +83,27 @@ export class Launcher {
   ): Promise<Engine> {
     const { runtime, clock } = this.#deps
     const budgets = this.#deps.budgets()
-    const budget = <T>(ms: number, doing: string, work: (inner: AbortSignal) => Promise<T>): Promise<T> =>
-      withBudget(clock, ms, signal, () => overspent(slot, doing, ms), work)
+    const budget = <T>(ms: number, doing: () => string, setting: string, work: (inner: AbortSignal) => Promise<T>): Promise<T> =>
+      withBudget(clock, ms, signal, () => overspent(slot, doing(), ms, setting), work)
     let id: string | null = null
     let spec: EngineSpec | null = null
     let [isPrepared, runs] = [false, false]
     let provider: EngineProvider | null = null
     try {
-      const prepared = await budget(budgets.modelFetchMs, 'fetching the model', prepare)
+      const prepared = await budget(budgets.modelFetchMs, () => 'fetching the model', 'model_fetch_timeout_s', prepare)
       await runtime.assertPortFree?.(prepared.spec)
       provider = prepared.provider
       isPrepared = true
       signal.throwIfAborted()
       await fetchImage(slot, prepared, { ...this.#deps, imagePullMs: budgets.imagePullMs }, signal, report)
       report('starting', `starting ${prepared.image?.ref ?? 'the engine'}`)
-      const told = (line: string): void => report('starting', line)
+      let waitsFor = ''
+      const told = (line: string): void => {
+        waitsFor = `: ${line}`
+        report('starting', line)
+      }
       const startMs = runtime.startTimeoutMs?.(prepared.spec) ?? budgets.startMs
-      await budget(startMs, 'starting the engine', async inner => {
+      await budget(startMs, () => `starting the engine${waitsFor}`, 'start_timeout_s', async inner => {
         await this.#removeStrays(prepared.spec)
         spec = prepared.spec
         id = await runtime.create(prepared.spec, inner)
@@ -150,7 +154,7 @@ export class Launcher {
       const refusedMs = (): number => this.#deps.budgets().healthRefusedMs
       let doing = `waiting for ${provider.health.path} to say that the model is loaded`
       const either = AbortSignal.any([signal, dead.signal])
-      await withBudget(clock, healthMs, either, () => overspent(slot, `${doing}${said}`, healthMs), async inner => {
+      await withBudget(clock, healthMs, either, () => overspent(slot, `${doing}${said}`, healthMs, 'health_timeout_s'), async inner => {
         await untilHealthy({ probe, address, check: provider.health, clock, refusedMs, told }, inner)
         if (provider.warmUp === undefined) return
         [doing, said] = ['warming up', '']

@@ -22,7 +22,7 @@ export async function openKubernetes (options: OpenOptions, signal: AbortSignal)
   const now = settings()
   const access = await clusterAccess(now, env)
   for (const doubt of accessDoubts(access)) log.warn({ server: access.server }, doubt)
-  const api = new ClusterApi(access, clock, env)
+  const api = new ClusterApi(access, clock, env, () => clusterAccess(now, env))
   try {
     const { gitVersion } = await api.json<{ readonly gitVersion: string }>({ path: '/version', signal })
     const { kubeconfig } = now

@@ -36,8 +36,8 @@ t.test('claims that are not there are named with what names them, those of slots
     slot('local', 'cpu', { model_storage: 'host-path', model_claim: 'unused' })
   ])
   t.strictSame(problems, [
-    'there is no claim \'absent\' in namespace \'engines\' (model_claim)',
-    'there is no claim \'gone\' in namespace \'engines\' (model_claim of slot \'lost\')'
+    'there is no claim \'absent\' in namespace \'engines\' (model_claim); create it, or name one of those that `kubectl -n engines get pvc` lists',
+    'there is no claim \'gone\' in namespace \'engines\' (model_claim of slot \'lost\'); create it, or name one of those that `kubectl -n engines get pvc` lists'
   ])
   const unbound = await surveyed(t, ({ answers }) => answers.set('/api/v1/namespaces/engines/persistentvolumeclaims/late', { status: { phase: 'Pending' } }), { model_storage: 'claim', model_claim: 'late' }, [])
   t.match(unbound, { problems: { length: 0 }, doubts: [/^claim 'late' in namespace 'engines' is bound to no volume yet \(Pending; model_claim\): `kubectl describe pvc late`/] })

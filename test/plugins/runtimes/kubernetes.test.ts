@@ -91,11 +91,13 @@ t.test('how far a start is can be read from the pod', async t => {
   const pod = (status: object): Parameters<typeof startVerdict>[0] =>
     ({ metadata: { name: 'p' }, spec: { containers: [{ name: 'engine', image: 'i' }], volumes: [{ persistentVolumeClaim: { claimName: 'models' } }] }, status })
   const waiting = (reason: string, message = ''): object => ({ containerStatuses: [{ name: 'engine', state: { waiting: { reason, message } } }] })
+  const download = (message: string): object => ({ initContainerStatuses: [{ name: 'fetch-0', state: { terminated: { exitCode: 1, message } } }] })
   const cases: ReadonlyArray<readonly [object, object]> = [
     [{ containerStatuses: [{ name: 'engine', state: { running: {} } }] }, { kind: 'runs' }],
     [{ phase: 'Failed', containerStatuses: [{ name: 'engine', state: { terminated: { exitCode: 3, reason: 'Error' } } }] }, { kind: 'runs' }],
     [waiting('ErrImagePull', 'dial tcp: connection refused'), { error: { code: 'kubernetes.image_pull' } }],
-    [waiting('ErrImagePull', 'manifest unknown'), { error: { code: 'kubernetes.image_absent' } }],
+    [waiting('ErrImagePull', 'manifest unknown'), { error: { code: 'kubernetes.image_absent', heals: false } }],
+    [waiting('ErrImagePull', 'pull access denied, insufficient_scope'), { error: { code: 'kubernetes.image_absent', heals: true } }],
     [waiting('CreateContainerConfigError', 'secret "absent" not found'), { error: { code: 'kubernetes.object_missing', message: /"absent" not found; create it/ } }],
     [waiting('CreateContainerConfigError', 'failed to create subPath directory for volumeMount "models-0" of container "engine"'),
       { error: { code: 'kubernetes.volume', message: /; check that model_claim has the folder/ } }],
@@ -104,7 +106,12 @@ t.test('how far a start is can be read from the pod', async t => {
     [waiting('InvalidImageName', 'not a name'), { error: { code: 'kubernetes.image_absent' } }],
     [{ containerStatuses: [{ name: 'engine', state: { terminated: { exitCode: 128, reason: 'StartError', message: 'no such file' } } }] },
       { error: { code: 'kubernetes.not_runnable' } }],
-    [{ initContainerStatuses: [{ name: 'get-0', state: { terminated: { exitCode: 1, message: 'HTTP 404' } } }] }, { error: { code: 'kubernetes.volume' } }],
+    [{ initContainerStatuses: [{ name: 'get-0', state: { terminated: { exitCode: 1, message: 'HTTP 404' } } }] }, { error: { code: 'kubernetes.volume', heals: false } }],
+    [download('wget: can\'t connect to remote host (10.0.0.1): Connection refused'), { error: { heals: true, message: /it is retried/ } }],
+    [download('wget: bad address \'models.example.com\''), { error: { heals: true } }],
+    [download('wget: server returned error: HTTP/1.1 503 Service Unavailable'), { error: { heals: true } }],
+    [download('wget: server returned error: HTTP/1.1 404 Not Found'), { error: { heals: false, message: /check the url and sha256/ } }],
+    [download('sha256sum: WARNING: 1 of 1 computed checksums did NOT match'), { error: { heals: false } }],
     [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'persistentvolumeclaim "models" not found' }] },
       { error: { code: 'kubernetes.claim_missing' } }],
     [{ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] }, { kind: 'waits', forCapacity: true, line: 'waiting for the scheduler, and a volume for claim models' }],
@@ -138,7 +145,7 @@ t.test('each failure of the cluster is one that may pass, or one that stays unti
     credentials: true,
     unauthorized: true,
     forbidden: true,
-    untrusted: false,
+    untrusted: true,
     unavailable: true,
     namespace_missing: true,
     refused: false,
@@ -149,7 +156,7 @@ t.test('each failure of the cluster is one that may pass, or one that stays unti
     image_absent: false,
     image_pull: true,
     object_missing: true,
-    volume: false,
+    volume: true,
     not_runnable: false,
     evicted: true
   })
@@ -221,7 +228,7 @@ t.test('an image that is pulled without the login that the slot names fails for 
     status: { containerStatuses: [{ name: 'engine', state: { waiting: { reason: 'ErrImagePull', message: '401 unauthorized' } } }] }
   }
   const event = { metadata: { name: 'e' }, reason: 'FailedToRetrieveImagePullSecret', message: 'Unable to retrieve some image pull secrets (absent)' }
-  t.match(startVerdict(pod), { error: { code: 'kubernetes.image_absent', heals: false } })
+  t.match(startVerdict(pod), { error: { code: 'kubernetes.image_absent', heals: true, message: /renew the login/ } }, 'a login may be renewed')
   t.match(startVerdict(pod, [event]), { error: { code: 'kubernetes.object_missing', heals: true, message: /401 unauthorized: .*\(absent\); make the Secret/ } })
 })
 

@@ -69,7 +69,7 @@ export async function stores (t: Test, here: Cluster): Promise<void> {
   }
   t.strictSame(asked, ['/demo.gguf'])
   t.match(await here.kubectl('-n', NAMESPACE, 'get', 'pvc', 'models', '-o', 'jsonpath={.status.phase}'), 'Bound')
-  t.match(await loadError(gateway, 'wrong'), { message: /a download failed \(fetch-0, code 1\): .*; check the downloads of the slot/, details: { reason: 'kubernetes.volume' } })
+  t.match(await loadError(gateway, 'wrong'), { message: /a download failed \(fetch-0, code 1\): .*; check the url and sha256 in the downloads of the slot/, details: { reason: 'kubernetes.volume' } })
   if (registry !== undefined) {
     t.match(await loadError(gateway, 'locked-out'), { message: /registry_logins/, details: { reason: 'kubernetes.image_absent' } })
     // it has nothing that could run: that it says so is what shows that it was pulled

@@ -1,7 +1,8 @@
 import { Agent, request, type Dispatcher } from 'undici'
 import { isSvcError, messageOf, pause, type Clock } from 'svc-gateway/plugin'
 import { kubernetesError } from '../errors.js'
-import { CredentialSource, type Shown } from './credentials.js'
+import { AccessSource, isAboutAccess } from './access-source.js'
+import type { Shown } from './credentials.js'
 import type { ClusterAccess } from './kubeconfig.js'
 import type { ApiStatus } from './objects.js'
 
@@ -29,6 +30,9 @@ export interface ApiConnection {
   }
 }
 
+/** Reads again what an access came from; null where that is not done. */
+type Reread = (() => Promise<ClusterAccess>) | null
+
 /** Answers that are read whole share few connections; each stream has its own. */
 interface Agents { readonly answers: Agent, readonly streams: Agent }
 
@@ -40,20 +44,24 @@ const LONGEST_ANSWER = 64 * 1024 * 1024
 /** Of a refusal, as much as is shown. */
 const LONGEST_REFUSAL = 64 * 1024
 
-/** The API server of one cluster. Requests are bounded in time; streams end by their signal, or by `close`. */
+/**
+ * The API server of one cluster. Requests are bounded in time; streams end by their signal, or by `close`. One that is
+ * refused for its credentials or its trust is sent again with renewed ones, should there be others.
+ */
 export class ClusterApi {
-  readonly access: ClusterAccess
-  readonly #credentials: CredentialSource
+  readonly #way: AccessSource
   readonly #closing = new AbortController()
   readonly #clock: Clock
   #agents: Agents | null = null
   #certificate: Shown['certificate'] = null
+  #trusted: ClusterAccess | null = null
 
-  constructor (access: ClusterAccess, clock: Clock, env: NodeJS.ProcessEnv) {
-    this.access = access
+  constructor (access: ClusterAccess, clock: Clock, env: NodeJS.ProcessEnv, reread: Reread = null) {
     this.#clock = clock
-    this.#credentials = new CredentialSource(access.credentials, clock, env, this.#closing.signal)
+    this.#way = new AccessSource(access, { reread, clock, env, signal: this.#closing.signal })
   }
+
+  get access (): ClusterAccess { return this.#way.access }
 
   get namespace (): string { return this.access.namespace }
 
@@ -97,7 +105,7 @@ export class ClusterApi {
 
   /** For a WebSocket to a path. */
   async connection (path: string): Promise<ApiConnection> {
-    const shown = await this.#credentials.show()
+    const shown = await this.#way.credentials.show()
     return {
       url: `${this.access.server.replace(/^http/, 'ws')}${path}`,
       headers: shown.authorization === null ? {} : { authorization: shown.authorization },
@@ -122,14 +130,25 @@ export class ClusterApi {
   }
 
   async #send (call: ApiCall, signal: AbortSignal, way: keyof Agents): Promise<Dispatcher.ResponseData> {
-    const shown = await this.#credentials.show()
+    const { access } = this
+    try {
+      return await this.#sendOnce(call, signal, way)
+    } catch (error) {
+      if (!isAboutAccess(error) || !await this.#way.renewed(access)) throw error
+      return await this.#sendOnce(call, signal, way)
+    }
+  }
+
+  async #sendOnce (call: ApiCall, signal: AbortSignal, way: keyof Agents): Promise<Dispatcher.ResponseData> {
+    const { credentials } = this.#way
+    const shown = await credentials.show()
     const first = await this.#ask(call, signal, way, shown)
     if (first.statusCode < 400) return first
-    if (first.statusCode !== 401 || !this.#credentials.renews) throw await this.#refusal(first, call)
+    if (first.statusCode !== 401 || !credentials.renews) throw await this.#refusal(first, call)
     // a token that has ended: shown anew once
     await first.body.dump()
-    this.#credentials.forget(shown)
-    const second = await this.#ask(call, signal, way, await this.#credentials.show())
+    credentials.forget(shown)
+    const second = await this.#ask(call, signal, way, await credentials.show())
     if (second.statusCode < 400) return second
     throw await this.#refusal(second, call)
   }
@@ -156,8 +175,9 @@ export class ClusterApi {
   }
 
   #agentsFor (shown: Shown): Agents {
-    if (this.#agents !== null && this.#certificate === shown.certificate) return this.#agents
+    if (this.#agents !== null && this.#certificate === shown.certificate && this.#trusted === this.access) return this.#agents
     const former = this.#agents
+    this.#trusted = this.access
     this.#certificate = shown.certificate
     const agent = (connections: number | null): Agent =>
       new Agent({ connect: this.#tls(shown), headersTimeout: ANSWER_MS, bodyTimeout: 0, keepAliveTimeout: 30_000, connections })
@@ -190,7 +210,7 @@ export class ClusterApi {
     const code = (error as { readonly code?: string }).code ?? ''
     if (/^(?:UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|CERT_|ERR_TLS_CERT)/.test(code)) {
       return kubernetesError('kubernetes.untrusted',
-        `the certificate of ${server} cannot be verified (${code}); ${nextStep(code)}`, { cause: error, heals: isOutOfTime(code) })
+        `the certificate of ${server} cannot be verified (${code}); ${nextStep(code)}`, { cause: error })
     }
     if (/^(?:ERR_SSL|ERR_OSSL)/.test(code) && /alert/i.test(messageOf(error))) {
       return kubernetesError('kubernetes.unauthorized', `${server} does not accept the certificate of the kubeconfig (${code}); renew it`, { cause: error })

@@ -18,6 +18,8 @@ export interface WatchedListOptions<T extends Watched> {
   readonly changed: (item: T) => void
   readonly gone: (item: T) => void
   readonly signal: AbortSignal
+  /** How long a watch may say nothing before it is opened anew; absent: 150 s. */
+  readonly silentMs?: number
 }
 
 interface WatchEvent { readonly type: string, readonly object: Watched & { readonly code?: number } }
@@ -31,8 +33,8 @@ const LONGEST_PAUSE_MS = 5_000
 const SOUND_MS = 5_000
 /** The server ends a watch by then, and it goes on where it was. */
 const WATCH_S = 300
-/** Of a connection that died without a word. */
-const SILENT_MS = (WATCH_S + 30) * 1000
+/** Bookmarks come every minute or so: a connection on which nothing came for so long has died without a word. */
+const SILENT_MS = 150_000
 const PAGE = '500'
 /** More than a cluster holds: a server that never comes to an end. */
 const MOST_OBJECTS = 200_000
@@ -101,23 +103,56 @@ async function list<T extends Watched> ({ api, path, query, listing, listed, sig
 
 /** Resolves when the server ended it. What was told is counted in `at` also when it breaks. */
 async function follow<T extends Watched> (
-  { api, path, query, changed, gone, signal }: WatchedListOptions<T>, at: Progress, told: () => void
+  { api, path, query, changed, gone, signal, silentMs = SILENT_MS }: WatchedListOptions<T>, at: Progress, told: () => void
 ): Promise<void> {
-  const body = await api.stream({
-    path,
-    query: { ...query, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: at.version!, timeoutSeconds: String(WATCH_S) },
-    signal: AbortSignal.any([signal, AbortSignal.timeout(SILENT_MS)])
-  })
-  for await (const event of jsonLines(body)) {
-    const { type, object } = event as WatchEvent
-    if (type === 'ERROR') {
-      if (object.code !== GONE) throw new Error(`the watch was ended: ${JSON.stringify(object).slice(0, 300)}`)
-      at.version = null
-      return
+  const silence = new Silence(silentMs)
+  try {
+    const body = await api.stream({
+      path,
+      query: { ...query, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: at.version!, timeoutSeconds: String(WATCH_S) },
+      signal: AbortSignal.any([signal, silence.signal])
+    })
+    for await (const event of jsonLines(body)) {
+      silence.broken()
+      const { type, object } = event as WatchEvent
+      if (type === 'ERROR') {
+        if (object.code !== GONE) throw new Error(`the watch was ended: ${JSON.stringify(object).slice(0, 300)}`)
+        at.version = null
+        return
+      }
+      told()
+      if (type === 'DELETED') gone(object as T)
+      else if (type !== 'BOOKMARK') changed(object as T)
+      at.version = object.metadata.resourceVersion ?? at.version
     }
-    told()
-    if (type === 'DELETED') gone(object as T)
-    else if (type !== 'BOOKMARK') changed(object as T)
-    at.version = object.metadata.resourceVersion ?? at.version
+  } finally {
+    silence.end()
+  }
+}
+
+/** Aborts its signal when nothing came for a while. One timer, however much comes. */
+class Silence {
+  readonly #limitMs: number
+  readonly #silent = new AbortController()
+  #heardAt = performance.now()
+  #timer: NodeJS.Timeout
+
+  constructor (limitMs: number) {
+    this.#limitMs = limitMs
+    this.#timer = this.#wait(limitMs)
+  }
+
+  get signal (): AbortSignal { return this.#silent.signal }
+
+  broken (): void { this.#heardAt = performance.now() }
+
+  end (): void { clearTimeout(this.#timer) }
+
+  #wait (ms: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      const leftMs = this.#heardAt + this.#limitMs - performance.now()
+      if (leftMs > 0) this.#timer = this.#wait(leftMs)
+      else this.#silent.abort(new Error(`nothing came from the watch for ${this.#limitMs / 1000} s`))
+    }, ms)
   }
 }

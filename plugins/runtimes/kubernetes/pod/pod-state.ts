@@ -67,7 +67,8 @@ export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): S
   for (const { state, name } of status.initContainerStatuses ?? []) {
     if (state?.terminated !== undefined && state.terminated.exitCode !== 0) {
       const said = firstLine(state.terminated.message ?? '')
-      return fails('kubernetes.volume', `a download failed (${name}, code ${state.terminated.exitCode})${said === '' ? '' : `: ${said}`}; check the downloads of the slot`)
+      const what = `a download failed (${name}, code ${state.terminated.exitCode})`
+      return downloadFailed(`${what}${said === '' ? '' : `: ${said}`}`, state.terminated.message ?? '')
     }
     if (state?.waiting !== undefined) {
       const judged = judgeWaiting(state.waiting, events)
@@ -93,6 +94,13 @@ export function startVerdict (pod: Pod, events: readonly ClusterEvent[] = []): S
   return { kind: 'waits', forCapacity: false, line }
 }
 
+/** The network, or the server of the files, may be back by the next try; another file than what is wanted stays another. */
+function downloadFailed (what: string, said: string): StartVerdict {
+  const isWrong = /sha256sum|checksum|FAILED$|HTTP\S* 4(?:0[0134]|10)/im.test(said)
+  const next = isWrong ? 'check the url and sha256 in the downloads of the slot' : 'it is retried; check that the nodes reach the server in the downloads of the slot'
+  return { kind: 'fails', error: kubernetesError('kubernetes.volume', `${what}; ${next}`, { heals: !isWrong }) }
+}
+
 function judgeEnd ({ reason = '', message = '', exitCode }: NonNullable<NonNullable<ContainerStatus['state']>['terminated']>): StartVerdict {
   const neverRan = ['StartError', 'ContainerCannotRun', 'ContainerStatusUnknown'].includes(reason)
   if (!neverRan) return { kind: 'runs' }
@@ -115,7 +123,11 @@ function judgeWaiting (
       // the node pulls without a login that it does not find
       const login = events.findLast(({ reason }) => reason === 'FailedToRetrieveImagePullSecret')
       if (login !== undefined) return fails('kubernetes.object_missing', `${said}: ${firstLine(login.message ?? '')}; make the Secret in the namespace of the pods, or take it out of registry_logins`)
-      if (/not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no basic auth/i.test(message)) {
+      if (/unauthorized|denied|forbidden|no basic auth/i.test(message)) {
+        const next = 'check container_image of the slot, and renew the login in the Secret that registry_logins names, if the registry requires one'
+        return { kind: 'fails', error: kubernetesError('kubernetes.image_absent', `${said}; ${next}`, { heals: true }) }
+      }
+      if (/not found|manifest unknown|does not exist/i.test(message)) {
         return fails('kubernetes.image_absent', `${said}; check container_image of the slot, and registry_logins for a registry that requires a login`)
       }
       // the back-off alone names no cause; the try before it did

@@ -124,7 +124,7 @@ async function surveyClaim (api: ClusterApi, name: string, use: string): Promise
   if (name === '') return problem(`model_storage is claim but ${use} is not set`)
   try {
     const claim = await api.find<Claim>({ path: api.path('persistentvolumeclaims', name) })
-    if (claim === null) return problem(`there is no claim '${name}' in namespace '${api.namespace}' (${use})`)
+    if (claim === null) return problem(`there is no claim '${name}' in namespace '${api.namespace}' (${use}); create it, or name one of those that \`kubectl -n ${api.namespace} get pvc\` lists`)
     const phase = claim.status?.phase ?? 'Pending'
     return phase === 'Bound' ? none : { problems: [], doubts: [`claim '${name}' in namespace '${api.namespace}' is bound to no volume yet (${phase}; ${use}): \`kubectl describe pvc ${name}\` says what it waits for`] }
   } catch (error) {
