@@ -23,7 +23,7 @@ import {
 import { stores } from './kubernetes/storage.js'
 import { cluster, type Cluster } from './support/cluster.js'
 
-// four minutes on two cores, and four times that where they are busy; the full size takes twenty more
+// eight minutes on two cores, and three times that where they are busy; the full size takes twenty more
 t.setTimeout(process.env.SVC_TEST_KUBERNETES_SCALE === 'full' ? 3_600_000 : 1_800_000)
 
 t.test('slots run, fail and recover in a real cluster', async t => {

@@ -1,15 +1,15 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import { api, chat } from '../../e2e/live-gateway.js'
+import { api, chat, type LiveGateway } from '../../e2e/live-gateway.js'
 import { eventually } from '../../kernel/runtime/support.js'
 import { diesInSteps } from './kills.js'
 import { moves } from './places.js'
 import {
-  apply, clusterHome, drains, endlessStream, ENGINES, NAMESPACE, podsOf, programOf, row, slotFile, slotOf, UP
+  apply, clusterHome, drains, endlessStream, ENGINES, engineProcess, NAMESPACE, podsOf, programOf, row, slotFile, slotOf, UP
 } from './slots.js'
 import type { Cluster } from '../support/cluster.js'
 
@@ -29,6 +29,8 @@ export async function breaks (t: Test, here: Cluster): Promise<void> {
   await kubectl('-n', NAMESPACE, 'wait', '--for=condition=Ready', 'pod/bystander', '--timeout=300s')
   const before = await uid()
   await row(t, here, 'a kubelet that is killed and comes back is not noticed by a stream', loseKubelet)
+  await row(t, here, 'a node that is gone keeps no slot from going offline, and no pod', loseNode)
+  await row(t, here, 'an API server that restarts in the middle of a launch and of an end costs neither', restartServer)
   await row(t, here, 'a node that is drained ends its engines; the next one waits for a node, says so, and comes up where there is one', drainNode)
   await row(t, here, 'a gateway that is killed while a request waits for a start leaves one engine, which answers the request that is sent again', dieInStart)
   await row(t, here, 'a gateway that is killed before or after any step of a launch or an end leaves one engine, and then none', diesInSteps)
@@ -59,6 +61,63 @@ async function loseKubelet (t: Test, here: Cluster): Promise<void> {
   t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+/** The kubelet stays away for longer than the cluster waits for it: nothing on the node ends the pod. */
+async function loseNode (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, { agent: slotFile() })
+  const gateway = await start()
+  t.match(await chat(gateway.url, { max_tokens: 5 }), { status: 200 })
+  const [pod = ''] = await podsOf(here)
+  const process = await engineProcess(here, pod)
+  const kubelet = programOf(t, here.folder!, 'kubelet')
+  await kubelet.kill()
+  const ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
+  await eventually('the cluster takes the node for gone', async () => await here.kubectl('-n', NAMESPACE, 'get', pod, '-o', ready) === 'False', 300_000)
+  const began = performance.now()
+  await unloads(gateway, 'agent')
+  t.comment(`unloaded after ${Math.round((performance.now() - began) / 1000)} s`)
+  t.match(await slotOf(gateway, 'agent'), { state: 'offline' })
+  t.strictSame(await podsOf(here), [], 'the pod is gone without its node')
+  t.match(gateway.log(), /the node of a pod no longer answers/)
+  kubelet.start()
+  await eventually('a kubelet that comes back ends what it has left', () => !existsSync(`/proc/${process}`), 300_000)
+  await eventually('the next request brings another one', async () => (await chat(gateway.url, { max_tokens: 5 })).status === 200, 300_000)
+  await unloads(gateway, 'agent')
+  t.strictSame(await podsOf(here), [])
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+async function restartServer (t: Test, here: Cluster): Promise<void> {
+  const { start } = await clusterHome(t, here, { agent: slotFile() })
+  const gateway = await start()
+  const restart = async (): Promise<void> => {
+    const server = programOf(t, here.folder!, 'kube-apiserver')
+    await server.kill()
+    server.start()
+  }
+  const asked = chat(gateway.url, { max_tokens: 5 })
+  await eventually('a pod is made', async () => (await podsOf(here)).length === 1)
+  await restart()
+  t.match(await asked, { status: 200 }, 'the request that waited is answered')
+  const server = programOf(t, here.folder!, 'kube-apiserver')
+  await server.kill()
+  const unloaded = unloads(gateway, 'agent')
+  await eventually('it is on its way', async () => (await slotOf(gateway, 'agent')).state === 'unloading')
+  server.start()
+  await unloaded
+  t.match(await slotOf(gateway, 'agent'), { state: 'offline' })
+  await eventually('the API server is back', () => here.kubectl('get', '--raw', '/readyz'))
+  t.strictSame(await podsOf(here), [])
+  t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+/** With an outcome, however long the cluster takes for it. */
+async function unloads (gateway: LiveGateway, name: string): Promise<void> {
+  const answer = await fetch(`${gateway.url}/api/slots/${name}/unload`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"force":true}', signal: AbortSignal.timeout(280_000)
+  })
+  if (!answer.ok) throw new Error(`${name} was not unloaded: ${await answer.text()}`)
 }
 
 async function drainNode (t: Test, here: Cluster): Promise<void> {
