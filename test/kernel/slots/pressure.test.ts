@@ -206,7 +206,7 @@ t.test('an idle slot whose engine is on another machine stays: its memory is not
 
 t.test('one that gets busy in the last moment, or resists, is passed over', async t => {
   let leave = (): void => {}
-  const it = await rig(t, slot => slot === 'a' ? { removeFails: 1 } : {})
+  const it = await rig(t, slot => slot === 'a' ? { removeFails: 100 } : {})
   await it.up('a', 'b', 'c', 'd')
   const owner = it.fleet.owner('b')
   const evict = owner.evict.bind(owner)

@@ -43,5 +43,5 @@ t.test('an upload for a model that no list has yet asks the upstreams first', as
     return [response.status, await response.json()]
   }
   t.match(await post('whisper-2'), [404, { error: { code: 'model.not_found' } }])
-  t.match(await post('whisper-1'), [200, { data: { length: 0 } }])
+  t.match(await post('whisper-1'), [200, { data: [{ id: 'whisper-1' }] }])
 })
