@@ -114,9 +114,11 @@ function reasoning (config: unknown, slot: NamedSlotConfig | null): object {
   const effort = isObject(config) ? effortOf(config) : null
   if (slot === null) return effort === null || effort === 'off' ? {} : { reasoning_effort: effort }
   const isOn = effort === null ? slot.enable_thinking : effort !== 'off'
+  const [level, budget] = isObject(config) ? [member(config, 'thinkingLevel'), member(config, 'thinkingBudget')] : []
   return {
     ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } },
-    ...isObject(config) && typeof member(config, 'thinkingLevel') === 'string' && effort !== null && effort !== 'off' ? { reasoning_effort: effort } : {}
+    ...typeof level === 'string' && effort !== null && effort !== 'off' ? { reasoning_effort: effort } : {},
+    ...typeof level !== 'string' && typeof budget === 'number' && budget > 0 ? { thinking_budget_tokens: budget } : {}
   }
 }
 

@@ -86,8 +86,15 @@ function rawBody (asked: Json, server: Server, prompt: string, warnings: string[
   if (textOr(asked.system, '') !== '') warnings.push('system: left out, a raw prompt has no other messages')
   if (asked.think != null) warnings.push('think: left out, a raw prompt goes through no template')
   return given({
-    model: server.model, prompt, suffix: suffix === '' ? null : suffix, response_format: responseFormat(asked.format), ...common(asked, server, warnings)
+    model: server.model, prompt, suffix: suffix === '' ? null : suffix, ...rawFormat(asked.format, server.slot), ...common(asked, server, warnings)
   })
+}
+
+/** Engines of slots read the form of a completion as a schema alone. */
+function rawFormat (format: unknown, slot: NamedSlotConfig | null): Json {
+  const asked = responseFormat(format)
+  if (asked == null || slot === null) return { response_format: asked }
+  return { json_schema: format === 'json' ? { type: 'object' } : format }
 }
 
 function common (asked: Json, { slot, context }: Server, warnings: string[]): Json {

@@ -1,5 +1,5 @@
 import type { EngineClient, Otherwise, SlotService } from 'svc-gateway/plugin'
-import { bodyObject, isObject } from '../over-chat/ref.js'
+import { bodyObject, isObject, warningHeader } from '../over-chat/ref.js'
 import { chatRequest } from './chat-request.js'
 
 /** The name of the header that says that a number was estimated. */
@@ -18,12 +18,12 @@ export function countedElsewhere (slots: Pick<SlotService, 'client'>): Otherwise
   return {
     surface: 'chat',
     take (request) {
-      const { body } = chatRequest(bodyObject(request.body), request.slot)
+      const { body, warnings } = chatRequest(bodyObject(request.body), request.slot)
       return {
         stream: false,
         answer: async signal => {
           const { count, isEstimate } = await countTokens(slots, request.slot?.name ?? null, body, signal)
-          const headers = { 'content-type': 'application/json', ...isEstimate ? { [ESTIMATE_HEADER]: 'input_tokens' } : {} }
+          const headers = { 'content-type': 'application/json', ...warningHeader(warnings), ...isEstimate ? { [ESTIMATE_HEADER]: 'input_tokens' } : {} }
           return { status: 200, headers, body: Buffer.from(JSON.stringify({ input_tokens: count })) }
         }
       }

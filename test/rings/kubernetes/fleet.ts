@@ -14,7 +14,7 @@ import { cuttable } from './faults.js'
 import { clusterHome, ENGINES, NAMESPACE, podsOf, slotFile, UP } from './slots.js'
 
 const isFull = process.env.SVC_TEST_KUBERNETES_SCALE === 'full'
-const SIZE = isFull ? { slots: 100, replicas: 20, cuts: 60 } : { slots: 6, replicas: 5, cuts: 3 }
+const SIZE = isFull ? { slots: 500, replicas: 4, cuts: 60 } : { slots: 6, replicas: 5, cuts: 3 }
 const ALL = SIZE.slots * SIZE.replicas
 /** What is waited for where all engines come or go. */
 const ALL_MS = isFull ? 1_200_000 : undefined

@@ -94,7 +94,9 @@ t.test('the tokens of a request for a response are counted', async t => {
     const { data, response } = await client.responses.inputTokens.count({ model, input: talk.slice(0, 3), instructions: 'x', tools }).withResponse()
     t.strictSame(data, { object: 'response.input_tokens', input_tokens: 3 })
     t.equal(response.headers.get('x-svc-estimate'), null)
-    const template = engine.requests.findLast(({ url }) => url.endsWith('/apply-template'))!
+    const warned = await client.responses.inputTokens.count({ model, input: 'hi', tools: [{ type: 'web_search' }] }).withResponse()
+    t.match(warned.response.headers.get('x-svc-warning'), /web_search/, 'what its request is warned of')
+    const template = engine.requests.find(({ url }) => url.endsWith('/apply-template'))!
     t.match(JSON.parse(template.body.toString()), {
       messages: [{ role: 'system' }, { role: 'user' }, { role: 'assistant', tool_calls: [{}] }, { role: 'tool' }], tools: [{ function: { name: 'weather' } }]
     })

@@ -182,6 +182,9 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     t.equal(exact.headers.get('x-svc-estimate'), null)
     t.strictSame(await exact.json(), { input_tokens: 5 })
     t.equal((await client.messages.countTokens({ ...body, model: 'agent' })).input_tokens, 5)
+    const searching = { ...body, model: 'agent', tools: [weather, { type: 'web_search_20250305', name: 'web_search' }] }
+    const warned = await gateway.fetch('/v1/messages/count_tokens', { method: 'POST', body: JSON.stringify(searching) })
+    t.match([warned.status, warned.headers.get('x-svc-warning')], [200, /web_search/], 'what its request is warned of')
     await client.messages.countTokens({ ...body, model: 'agent', thinking: { type: 'disabled' } })
     const template = engine.requests.findLast(({ url }) => url === '/apply-template')!
     t.match(JSON.parse(template.body.toString()), { chat_template_kwargs: { enable_thinking: false } }, 'as the answer would be asked for')
