@@ -65,6 +65,8 @@ t.test('a fuzzer that reads the document finds nothing', async t => {
       'etc/svc/slots/agent.toml': 'type = "llm"\ndevice = "cpu"\n'
     })
     const gateway = await startLive(t, home, { HF_ENDPOINT: hub }, undefined, jail(home))
+    // the fuzzer gives it ten seconds, and the first one is put together when it is asked for, beside all that starts here
+    t.equal((await fetch(`${gateway.url}/api/openapi.json`)).status, 200)
     const { code, output } = await fuzz(gateway.url, await folder(t), phases)
     t.equal(await gateway.kill('SIGTERM'), 0)
     t.equal(code, 0, 'nothing is found', { output: failuresIn(output) })
