@@ -60,15 +60,12 @@ function asFunction (module: string): string {
   return `(async function (require, $import) { 'use strict'; ${body}\n})`
 }
 
-const START = `const { readFileSync, renameSync, writeFileSync } = require('node:fs')
+const START = `const { existsSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { Script } = require('node:vm')
 
 const [filename, kept] = [join(__dirname, 'program.js'), join(__dirname, 'kept')]
-let cachedData
-try {
-  cachedData = readFileSync(kept)
-} catch {}
+const cachedData = existsSync(kept) ? readFileSync(kept) : undefined
 const script = new Script(readFileSync(filename, 'utf8'), { filename, cachedData })
 if (cachedData === undefined) {
   const { send } = process

@@ -104,9 +104,10 @@ export class GatewayDispatcher implements DispatchService {
     const sink = new CallSink(signal)
     // the chain of gateways goes on: a part of a request that came back is refused like the whole
     const via = origin?.[VIA_HEADER]
+    const place = priority ?? origin?.[PRIORITY_HEADER]
     const headers = {
       'content-type': contentType,
-      ...priority === undefined ? {} : { [PRIORITY_HEADER]: priority },
+      ...place === undefined ? {} : { [PRIORITY_HEADER]: place },
       ...via === undefined ? {} : { [VIA_HEADER]: via }
     }
     const asked: Asked = {

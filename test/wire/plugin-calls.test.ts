@@ -82,6 +82,19 @@ t.test('a plugin\'s call goes the way of a client\'s', async t => {
   t.ok(idle(it))
 })
 
+t.test('a call stands in line as the client whose request it is a part of asks, unless the plugin says otherwise', async t => {
+  const { gateway, dispatch } = await setup(t)
+  const { active } = gateway.gateway.inference().dispatcher
+  const placeOf = async (more: object): Promise<unknown> => {
+    const answer = dispatch.call({ ...chat({ stream: true }), ...more })
+    const [request] = active.list()
+    await text((await answer).body)
+    return request?.priority
+  }
+  const origin = { 'x-svc-priority': 'low' }
+  t.strictSame([await placeOf({}), await placeOf({ origin }), await placeOf({ origin, priority: 'normal' })], ['normal', 'low', 'normal'])
+})
+
 t.test('a call can be given up in every phase, by its signal or by leaving its body', async t => {
   let release = (): void => {}
   const gate = new Promise<void>(resolve => { release = resolve })

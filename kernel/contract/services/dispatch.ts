@@ -149,11 +149,14 @@ export interface PluginCall extends Omit<ForwardOptions, 'dialect'> {
   readonly contentType?: string
   /** Who is asked, for a body that is not JSON: it then goes out as it is, and edits do not apply. */
   readonly model?: string
-  /** Where it stands in the line of a busy slot; by default as a client's request of the same body would. */
+  /** Where it stands in the line of a busy slot; by default as `origin` says, else as a client's request of this body would. */
   readonly priority?: RequestPriority
   /** Engines and logs see it; the id of the client's request that this is a part of. */
   readonly requestId: string
-  /** Headers of the client's request that this is a part of: by them it is known who pays. Only `X-Svc-Via` is sent on. */
+  /**
+   * Headers of the client's request that this is a part of: by them it is known who pays. Only `X-Svc-Via` and
+   * `X-Svc-Priority` are sent on.
+   */
   readonly origin?: OutgoingCall['headers'] | undefined
   readonly signal: AbortSignal
 }

@@ -10,7 +10,7 @@ export function fail (step: Step, failure: Omit<CoreFailure, 'retryAt'>, now: nu
   enter(step, 'error', failure.message, now)
 }
 
-/** Its engine could not be removed, and is to go again after a pause: nobody may ask for the slot any more. */
+/** Its engine could not be removed, and is to go again after a pause: the slot may never be asked for again. */
 export function resist (step: Step, now: number): void {
   const resisted = step.core.resisted + 1
   set(step, { stuck: true, resisted, stopAgainAt: now + retryPauseMs(resisted) })

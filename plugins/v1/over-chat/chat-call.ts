@@ -43,14 +43,12 @@ export interface ChatCall {
 /** Asks for a chat completion and answers in the format of the writer. A refusal of the engine comes back as it is. */
 export async function askChat (dispatch: DispatchService, call: ChatCall): Promise<AdaptedAnswer> {
   const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
-  const asked = origin['x-svc-priority']
   const told = await dispatch.call({
     ...call.completion === undefined ? { surface: 'chat', path: '/chat/completions' } : { surface: call.completion, path: '/completions' },
     body: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     requestId,
     origin,
     signal,
-    ...asked === 'low' || asked === 'normal' ? { priority: asked } : {},
     ...otherwise === undefined ? {} : { otherwise }
   })
   const { status } = told

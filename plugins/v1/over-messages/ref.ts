@@ -20,15 +20,13 @@ export function chatOverMessages (dispatch: DispatchService, clock: Pick<Clock, 
       return {
         stream: said.stream,
         answer: async signal => {
-          const wanted = origin['x-svc-priority']
           const answer = await dispatch.call({
             surface: 'messages',
             path: '/messages',
             body: Buffer.from(JSON.stringify(said.body)),
             requestId,
             origin,
-            signal,
-            ...wanted === 'low' || wanted === 'normal' ? { priority: wanted } : {}
+            signal
           })
           const id = `chatcmpl-${randomUUID().replaceAll('-', '')}`
           return await answered(answer, said, { id, created: Math.floor(clock.now() / 1000), model: textOr(asked.model, '') })

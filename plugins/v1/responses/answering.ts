@@ -1,7 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import {
   messageOf, sse, type BodyEdits, type Clock, type ConfigService, type DispatchService, type ForwardOptions, type handled,
-  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type PluginCall, type RouteCall, type SlotService,
+  type JsonBody, type Logger, type NamedSlotConfig, type Otherwise, type RouteCall, type SlotService,
   type SseReply
 } from 'svc-gateway/plugin'
 import { bodyObject, malformed, textOr, type Json } from '../over-chat/ref.js'
@@ -149,8 +148,7 @@ export class Answering {
         ...this.options(standing),
         body: Buffer.from(JSON.stringify(request)),
         requestId: call.requestId,
-        origin: call.request.headers,
-        ...priorityIn(call.request.headers)
+        origin: call.request.headers
       }
     }, now)
     return asked.stream === true ? sse(signal => told(kept, id, -1, signal)) : queued
@@ -179,11 +177,6 @@ function saysNo (body: Buffer): boolean {
     // what is wrong with it is told where it is sent
     return false
   }
-}
-
-/** What a client's headers say of its place in the line. */
-export function priorityIn ({ 'x-svc-priority': priority }: IncomingHttpHeaders): Pick<PluginCall, 'priority'> {
-  return priority === 'low' || priority === 'normal' ? { priority } : {}
 }
 
 function ownPart (body: Buffer): OwnPart {

@@ -15,12 +15,10 @@ export function oneCallAlone (dispatch: DispatchService): Interceptor {
     const asked = options.dialect === undefined ? oneCallIn(body) : null
     if (asked === null || dispatch.target(asked.model, 'chat', { body, surface: 'chat' })?.slot == null) return null
     const { headers: origin } = request
-    const wanted = origin['x-svc-priority']
     return {
       stream: asked.stream,
       answer: async signal => {
-        const priority = wanted === 'low' || wanted === 'normal' ? { priority: wanted } as const : {}
-        const answer = await dispatch.call({ ...options, body, requestId, origin, signal, ...priority })
+        const answer = await dispatch.call({ ...options, body, requestId, origin, signal })
         const { status, headers } = answer
         return { status, headers: refusalHeaders(headers), body: status === 200 ? withOneCall(answer).body : answer.body }
       }

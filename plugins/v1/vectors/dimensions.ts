@@ -14,12 +14,10 @@ export function lengthKept (dispatch: DispatchService): Interceptor {
     const asked = askedIn(body)
     if (asked === null || dispatch.target(asked.model, 'embeddings', { body, surface: 'embeddings' })?.slot == null) return null
     const { headers: origin } = request
-    const wanted = origin['x-svc-priority']
     return {
       stream: false,
       answer: async signal => {
-        const priority = wanted === 'low' || wanted === 'normal' ? { priority: wanted } as const : {}
-        const answer = await dispatch.call({ ...options, body, requestId, origin, signal, ...priority })
+        const answer = await dispatch.call({ ...options, body, requestId, origin, signal })
         const { status } = answer
         if (status !== 200) return { status, headers: refusalHeaders(answer.headers), body: answer.body }
         const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)

@@ -1,7 +1,6 @@
 import { svcError, type CallAnswer, type Clock } from 'svc-gateway/plugin'
 import { readAll } from '../../omni/ref.js'
 import { isObject, textOr, type Json } from '../../over-chat/ref.js'
-import { priorityIn } from '../answering.js'
 import { echoOf } from '../chat-request.js'
 import { responsesError } from '../errors.js'
 import { newId } from '../ids.js'
@@ -32,7 +31,7 @@ export async function answerTurn (
   const { body, standing, tap } = turn
   hold(body.length)
   const { requestId, headers: origin } = deps
-  const options = { ...deps.options(standing), ...priorityIn(origin), tap }
+  const options = { ...deps.options(standing), tap }
   const answer = await deps.dispatch.call({ ...options, body, requestId, origin, signal })
   if (answer.status !== 200) return await tell(JSON.stringify(await refused(answer)))
   if (answer.headers['content-type']?.startsWith('text/event-stream') === true) return await passed(answer, deps.clock, turn, tell)
