@@ -61,7 +61,10 @@ export async function requestsOf (work) {
 
 /** How many have ended. Waits for those that have not: one whose client left ends a little later. */
 async function requests () {
-  while ((await told('/api/requests')).requests.length > 0);
+  const until = Date.now() + 120_000
+  for (let active; (active = (await told('/api/requests')).requests).length > 0;) {
+    if (Date.now() > until) throw new Error(`still active: ${JSON.stringify(active)}; slots: ${JSON.stringify(await told('/api/slots'))}`)
+  }
   return (await told('/api/stats/requests?window_s=3600')).requests
 }
 

@@ -3,6 +3,7 @@ import asyncio
 import inspect
 import json
 import os
+import time
 import traceback
 import urllib.request
 
@@ -56,14 +57,16 @@ def run_until(awaitable):
 
 
 def told(path):
-    with urllib.request.urlopen(f"{URL}{path}") as answer:
+    with urllib.request.urlopen(f"{URL}{path}", timeout=60) as answer:
         return json.load(answer)
 
 
 def count_requests():
     """How many requests of /v1 have ended. Waits for those that have not: one whose client left ends a little later."""
-    while told("/api/requests")["requests"]:
-        pass
+    until = time.monotonic() + 120
+    while active := told("/api/requests")["requests"]:
+        assert time.monotonic() < until, f"still active: {json.dumps(active)}; slots: {json.dumps(told('/api/slots'))}"
+        time.sleep(0.02)
     return told("/api/stats/requests?window_s=3600")["requests"]
 
 
