@@ -65,15 +65,24 @@ export function hasNginx (): boolean {
   }
 }
 
-/** nginx with one worker: a fixed answer, or a proxy to `target`. */
-export async function startNginx (target: string | null, program = 'nginx'): Promise<BenchServer> {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-bench-nginx-'))
-  const port = await freePort()
+/** The engine stand-in of this folder, on a port that is put in the place of `{port}`. */
+export function upstreamEngine (): readonly string[] {
+  return [process.execPath, fileURLToPath(new URL('upstream.js', import.meta.url)), '{port}']
+}
+
+/** As `startNginx` with a fixed answer, as a command. Writes what it needs below `folder`. */
+export function nginxEngine (folder: string, program: string): readonly string[] {
+  const template = join(folder, 'engine.conf')
+  writeFileSync(template, nginxConfig('PORT', folder, null))
+  return ['sh', '-c', `sed "s/PORT/$0/" ${template} > ${folder}/$0.conf && exec ${program} -c ${folder}/$0.conf -p ${folder} -e ${folder}/error.log`, '{port}']
+}
+
+function nginxConfig (port: number | string, folder: string, target: string | null): string {
   const body = chatAnswer('x'.repeat(400)).replaceAll('\'', '')
   const location = target === null
     ? `default_type application/json; return 200 '${body}';`
     : 'proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;'
-  writeFileSync(join(folder, 'nginx.conf'), `
+  return `
 daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log crit;
 events { worker_connections 4096; }
 http {
@@ -81,7 +90,14 @@ http {
   client_body_temp_path ${folder}/b; proxy_temp_path ${folder}/p; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
   ${target === null ? '' : `upstream up { server ${new URL(target).host}; keepalive 256; }`}
   server { listen 127.0.0.1:${port} backlog=4096; location / { ${location} } }
-}`)
+}`
+}
+
+/** nginx with one worker: a fixed answer, or a proxy to `target`. */
+export async function startNginx (target: string | null, program = 'nginx'): Promise<BenchServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-bench-nginx-'))
+  const port = await freePort()
+  writeFileSync(join(folder, 'nginx.conf'), nginxConfig(port, folder, target))
   const child = spawn(program, ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', join(folder, 'error.log')], { stdio: 'ignore' })
   const origin = `http://127.0.0.1:${port}`
   for (let i = 0; i < 200 && !await fetch(`${origin}/health`).then(() => true, () => false); i++) {

@@ -148,7 +148,7 @@ const server = createServer((req, res) => {
     res.on('close', () => clearInterval(timer))
   })
 })
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`))
+server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`))
 process.on('message', (what: string) => {
   const [, name, count, perMs] = /^pace ([a-z]+) (\d+) (\d+)$/.exec(what) ?? []
   if (name !== undefined) void pace(name, Number(count), Number(perMs)).then(() => process.send!({}))

@@ -1,11 +1,11 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { measureColdStart } from '../cold-start.js'
 import type { ChatCall } from '../load.js'
 import { peersHere, programOf, type Peer } from './peer-programs.js'
 import { answers, startPeer } from './peer-server.js'
-import { shipped } from './shipped.js'
+import { shipped, shippedSlot } from './shipped.js'
 import { measurePlain, type PlainResult, type PlainTarget } from '../plain.js'
-import { startNginx, startProgram, type BenchServer } from '../servers.js'
+import { nginxEngine, startNginx, startProgram, upstreamEngine, type BenchServer } from '../servers.js'
 import { expectedStream, percentile, runStreams, STREAM_EVENTS, type StreamsResult } from '../streams.js'
 
 /** One line of the table. Times in milliseconds, memory in bytes; null where a peer has no such thing. */
@@ -27,7 +27,8 @@ interface Runner extends PlainTarget<ChatCall> {
   readonly startMs: number | null
 }
 
-type Starter = (upstream: BenchServer) => Promise<Runner>
+/** @param engine words of a command that starts another one of what `upstream` is, `{port}` where its port goes */
+type Starter = (upstream: BenchServer, engine: readonly string[]) => Promise<Runner>
 type Starters = ReadonlyMap<string, Starter>
 
 /** All gateways that are here, in front of the same upstream in the same run. */
@@ -35,20 +36,23 @@ export async function measurePeers (home: string, options: PeersOptions): Promis
   const { rounds, seconds, say } = options
   const nginx = programOf('nginx')
   const here = peersHere()
+  const folder = join(home, 'engine')
+  mkdirSync(folder, { recursive: true })
   say(`peers: ${['nginx', ...here.map(({ peer }) => peer.name)].filter(name => name !== 'nginx' || nginx !== null).join(', ')}`)
   const starters = new Map<string, Starter>()
   if (nginx !== null) starters.set('nginx', async up => ({ server: await startNginx(up.origin, nginx), startMs: null }))
   starters.set('bare node proxy', async up => ({ server: await startProgram('peers/bare-proxy', [up.origin]), startMs: null }))
-  starters.set('svc, slot', up => startGateway(up, join(home, `slot-${up.port}`), 'agent'))
+  starters.set('svc, slot', (up, engine) => startPeer(shippedSlot(engine), process.execPath, home, up.origin))
   starters.set('svc, remote upstream', up => startPeer(shipped, process.execPath, home, up.origin))
   for (const { peer, path } of here) starters.set(peer.name, up => startPeer(peer, path, home, up.origin))
-  const plain = await withAll(starters, nginx === null ? startProgram('upstream', []) : startNginx(null, nginx), async runners => {
+  const [upstream, engine] = nginx === null ? [startProgram('upstream', []), upstreamEngine()] : [startNginx(null, nginx), nginxEngine(folder, nginx)]
+  const plain = await withAll(starters, upstream, engine, async runners => {
     const results = await measurePlain(runners, rounds, seconds, say)
     const rss = new Map<string, number>()
     for (const [name, { server }] of runners) rss.set(name, await server.memory())
     return { results, rss, starts: new Map([...runners].map(([name, { startMs }]) => [name, startMs])) }
   })
-  const streams = await withAll(starters, startProgram('upstream', []), (runners, upstream) => streamAll(runners, upstream, options))
+  const streams = await withAll(starters, startProgram('upstream', []), upstreamEngine(), (runners, upstream) => streamAll(runners, upstream, options))
   const cold = await coldStarts(home, here, rounds)
   return new Map([...plain.results].map(([name, result]) => [name, {
     ...result,
@@ -59,24 +63,15 @@ export async function measurePeers (home: string, options: PeersOptions): Promis
   }]))
 }
 
-/** A test program, because its engine is the upstream of the others: one that a slot starts would be a program of its own. */
-async function startGateway (upstream: BenchServer, home: string, model: string): Promise<Runner> {
-  const begun = performance.now()
-  const server = await startProgram('bench-gateway', [String(upstream.port), home])
-  const call = { model }
-  if (!await answers(server.origin, call)) throw new Error(`svc does not answer for ${model}`)
-  return { server, call, startMs: performance.now() - begun }
-}
-
 /** Starts all, works, and stops whatever was started. */
 async function withAll<T> (
-  starters: Starters, starting: Promise<BenchServer>,
+  starters: Starters, starting: Promise<BenchServer>, engine: readonly string[],
   work: (runners: ReadonlyMap<string, Runner>, upstream: BenchServer) => Promise<T>
 ): Promise<T> {
   const upstream = await starting
   const runners = new Map<string, Runner>()
   try {
-    for (const [name, start] of starters) runners.set(name, await start(upstream))
+    for (const [name, start] of starters) runners.set(name, await start(upstream, engine))
     return await work(runners, upstream)
   } finally {
     for (const { server } of runners.values()) await server.stop()
@@ -104,8 +99,8 @@ async function streamAll (
 async function coldStarts (
   home: string, here: ReadonlyArray<{ readonly peer: Peer, readonly path: string }>, rounds: number
 ): Promise<ReadonlyMap<string, number>> {
-  const times = new Map([['svc, slot', (await measureColdStart(join(home, 'cold'), rounds)).requestMs]])
-  for (const { peer, path } of here) {
+  const times = new Map<string, number>()
+  for (const { peer, path } of [{ peer: shippedSlot([]), path: process.execPath }, ...here]) {
     if (peer.coldLaunch === undefined) continue
     const took: number[] = []
     for (let round = 0; round < rounds; round++) {

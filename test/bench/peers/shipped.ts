@@ -1,7 +1,39 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { shippedProgram } from '../../program.js'
-import type { Peer } from './peer-programs.js'
+import type { Peer, PeerPlace, PeerLaunch } from './peer-programs.js'
+
+const standIn = fileURLToPath(new URL('../stand-in.js', import.meta.url))
+
+/**
+ * The gateway as it ships, bundled, with all default plugins, in front of an engine that a slot of its own starts.
+ * @param engine words of the command, `{port}` where its port goes
+ */
+export function shippedSlot (engine: readonly string[]): Peer {
+  const launch = ({ port, folder }: PeerPlace, command: readonly string[]): PeerLaunch => {
+    const etc = join(folder, 'etc/svc')
+    for (const part of ['engines', 'slots']) mkdirSync(join(etc, part), { recursive: true })
+    writeFileSync(join(etc, 'svc.toml'), '[server]\nlog_level = "warn"\n[slots]\nautostart = false\n[runtime]\ndriver = "process"\n')
+    writeFileSync(join(etc, 'engines/bench.toml'), `name = "bench"
+apiVersion = 1
+needs_model = false
+process = ${JSON.stringify(command)}
+[surfaces.chat]
+path = "/v1/chat/completions"
+streaming = true
+`)
+    writeFileSync(join(etc, 'slots/agent.toml'), 'type = "llm"\nprovider = "bench"\ndevice = "cpu"\nidle_timeout_s = 0\n')
+    return { args: [shippedProgram(), 'serve', '--home', folder, '--port', String(port)] }
+  }
+  return {
+    name: 'svc, slot',
+    program: 'svc-slot',
+    launch: place => launch(place, engine),
+    coldLaunch: place => launch(place, [process.execPath, standIn, '{port}']),
+    call: () => ({ model: 'agent' })
+  }
+}
 
 /** The gateway as it ships, bundled, with all default plugins, in front of a remote upstream. */
 export const shipped: Peer = {
