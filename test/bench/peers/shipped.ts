@@ -18,6 +18,7 @@ export function shippedSlot (engine: readonly string[]): Peer {
     writeFileSync(join(etc, 'engines/bench.toml'), `name = "bench"
 apiVersion = 1
 needs_model = false
+concurrency = "unlimited"
 process = ${JSON.stringify(command)}
 [surfaces.chat]
 path = "/v1/chat/completions"
