@@ -19,6 +19,8 @@ export interface PeerLaunch {
 export interface Peer {
   readonly name: string
   readonly program: string
+  /** It has no workers: what it started are engines, and none of its own use. */
+  readonly isOneProcess?: boolean
   readonly call: (place: PeerPlace) => ChatCall
   readonly launch: (place: PeerPlace) => PeerLaunch
   /** In front of an engine that it starts itself at the first request; absent where a peer has no engines. */

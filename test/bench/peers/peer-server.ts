@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { freePort } from '../../ports.js'
 import type { ChatCall } from '../load.js'
 import type { Peer, PeerPlace } from './peer-programs.js'
-import { processUse } from '../process-use.js'
+import { processUse, useOf, type ProcessUse } from '../process-use.js'
 import { ended, type BenchServer } from '../servers.js'
 
 export interface PeerServer {
@@ -41,7 +41,7 @@ export async function startPeer (peer: Peer, path: string, home: string, upstrea
     await new Promise(resolve => { setTimeout(resolve, PAUSE_MS) })
   }
   const startMs = performance.now() - begun
-  const use = (): ReturnType<typeof processUse> => processUse(child.pid!)
+  const use = (): ProcessUse => peer.isOneProcess === true ? useOf(child.pid!) : processUse(child.pid!)
   const server: BenchServer = {
     origin, port, ready: {}, memory: () => Promise.resolve(use().rss), cpuMs: () => Promise.resolve(use().cpuMs), stop
   }

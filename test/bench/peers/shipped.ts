@@ -30,6 +30,7 @@ streaming = true
   return {
     name: 'svc, slot',
     program: 'svc-slot',
+    isOneProcess: true,
     launch: place => launch(place, engine),
     coldLaunch: place => launch(place, [process.execPath, standIn, '{port}']),
     call: () => ({ model: 'agent' })
