@@ -111,7 +111,8 @@ export class ClientSink implements ReaderSink {
     this.#isStream = head.isStream
     if (head.isStream) {
       this.#res.writeHead(status, head.headers)
-      this.#res.flushHeaders()
+      // the first event is there already as a rule: both leave in one write
+      process.nextTick(flushHead, this.#res, this)
       return
     }
     this.#left = head.contentLength
@@ -255,6 +256,11 @@ export class ClientSink implements ReaderSink {
     this.#timer?.cancel()
     this.#timer = null
   }
+}
+
+/** Sends the head of a stream whose first event has not come. */
+function flushHead (res: ServerResponse, sink: ClientSink): void {
+  if (!sink.done && sink.bytesOut === 0) res.flushHeaders()
 }
 
 /** A write that came too late for its client: `close` has told already. */

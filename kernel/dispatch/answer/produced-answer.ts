@@ -15,6 +15,7 @@ export function runProduced (
   /** Ends the pause that a slow client asked for. */
   let wake = (): void => {}
   let leave = (): void => {}
+  /** Hands all of it on, and the end in the turn of the last chunk, with which it leaves. */
   const given = (giver: ChunkGiver): Promise<void> => new Promise((resolve, reject) => {
     wake = () => giver.resume()
     leave = () => {
@@ -30,8 +31,8 @@ export function runProduced (
     sink.onDrain(() => wake())
     sink.head(answer.status, Object.entries(answer.headers).flat())
     const giver = Buffer.isBuffer(answer.body) ? null : giverOf(answer.body)
-    if (giver !== null) await given(giver)
-    const chunks = giver !== null ? [] : Buffer.isBuffer(answer.body) ? [answer.body] : answer.body
+    if (giver !== null) return await given(giver)
+    const chunks = Buffer.isBuffer(answer.body) ? [answer.body] : answer.body
     for await (const chunk of chunks) {
       controller.signal.throwIfAborted()
       if (!sink.data(chunk)) await new Promise<void>(resolve => { wake = resolve })
@@ -51,16 +52,25 @@ export function runProduced (
 
 class SinkReader implements ChunkReader {
   readonly #sink: AnswerSink
-  readonly end: () => void
+  readonly #ended: () => void
   readonly fail: (error: unknown) => void
 
-  constructor (sink: AnswerSink, end: () => void, fail: (error: unknown) => void) {
+  constructor (sink: AnswerSink, ended: () => void, fail: (error: unknown) => void) {
     this.#sink = sink
-    this.end = end
+    this.#ended = ended
     this.fail = fail
   }
 
   data (chunk: Buffer): boolean {
     return this.#sink.data(chunk)
+  }
+
+  end (): void {
+    try {
+      this.#sink.end()
+      this.#ended()
+    } catch (error) {
+      this.fail(error)
+    }
   }
 }

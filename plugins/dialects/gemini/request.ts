@@ -59,7 +59,7 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
       frequency_penalty: member(config, 'frequencyPenalty'),
       response_format: responseFormat(config, warnings),
       ...logprobs(config, warnings),
-      ...reasoning(thinking, slot),
+      ...reasoning(thinking, slot, warnings),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
     showsThoughts: thinking !== null && member(thinking, 'includeThoughts') === true,
@@ -110,9 +110,12 @@ function responseFormat (config: Json, warnings: string[]): object | null {
 }
 
 /** A slot's template knows reasoning as on or off; others know how much. */
-function reasoning (config: unknown, slot: NamedSlotConfig | null): object {
+function reasoning (config: unknown, slot: NamedSlotConfig | null, warnings: string[]): object {
   const effort = isObject(config) ? effortOf(config) : null
-  if (slot === null) return effort === null || effort === 'off' ? {} : { reasoning_effort: effort }
+  if (slot === null) {
+    if (effort === 'off') leave(warnings, 'generationConfig.thinkingConfig.thinkingBudget: left out, chat completions cannot turn thinking off')
+    return effort === null || effort === 'off' ? {} : { reasoning_effort: effort }
+  }
   const isOn = effort === null ? slot.enable_thinking : effort !== 'off'
   const [level, budget] = isObject(config) ? [member(config, 'thinkingLevel'), member(config, 'thinkingBudget')] : []
   return {

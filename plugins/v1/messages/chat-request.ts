@@ -66,7 +66,7 @@ export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatReq
       response_format: isObject(output) && output.format != null
         ? responseFormat(output.format, 'output_config.format', warnings)
         : responseFormat(asked.output_format, 'output_format', warnings),
-      ...reasoning(asked, slot),
+      ...reasoning(asked, slot, warnings),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
     stream,
@@ -145,12 +145,15 @@ function toldEffort (asked: Json): string | null {
 }
 
 /** A slot's template knows reasoning as on or off; others know how much. */
-function reasoning (body: Json, slot: NamedSlotConfig | null): object {
+function reasoning (body: Json, slot: NamedSlotConfig | null, warnings: string[]): object {
   const { thinking } = body
   const asked = toldEffort(body)
   const kind = thinkingKind(thinking)
   const effort = kind === 'disabled' ? null : asked ?? (isObject(thinking) && kind === 'enabled' ? effortOf(thinking.budget_tokens) : null)
-  if (slot === null) return { reasoning_effort: effort }
+  if (slot === null) {
+    if (kind === 'disabled') leave(warnings, 'thinking: left out, chat completions cannot turn thinking off')
+    return { reasoning_effort: effort }
+  }
   const isOn = kind === 'disabled' ? false : kind === 'enabled' || kind === 'adaptive' ? true : slot.enable_thinking
   const budget = isObject(thinking) && kind === 'enabled' ? thinking.budget_tokens : null
   return {

@@ -8,6 +8,8 @@ export class FakeResponse extends EventEmitter {
   readonly head: { status: number, headers: readonly string[] }[] = []
   text = ''
   ended = false
+  /** How often the head left without what follows it. */
+  flushes = 0
   destroyed = false
   /** Bytes that the client has not read. */
   writableLength = 0
@@ -35,7 +37,7 @@ export class FakeResponse extends EventEmitter {
     return this
   }
 
-  flushHeaders (): void {}
+  flushHeaders (): void { this.flushes++ }
 
   write (chunk: Buffer | string): boolean {
     if (this.ended || this.destroyed) throw new Error('a write behind the end')

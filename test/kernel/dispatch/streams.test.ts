@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setImmediate as turn } from 'node:timers/promises'
 import fc from '../../property.js'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
@@ -142,6 +143,16 @@ t.test('a failure reaches a client in the form that its answer still allows', as
     t.match({ status: res.status, text: res.text, ended: res.ended }, { status: 201, text: '{}', ended: true })
     res.leave()
     t.equal(res.listenerCount('close'), 0, 'nothing watches any more')
+  })
+  t.test('the head of a stream waits for what comes in the same turn, and for nothing else', async t => {
+    const [together, alone, over] = [client(), client(), client()]
+    for (const { sink } of [together, alone, over]) sink.head(200, SSE)
+    together.sink.data(Buffer.from('data: a\n\n'))
+    over.sink.end()
+    await turn()
+    t.strictSame([together, alone, over].map(({ res }) => res.flushes), [0, 1, 0])
+    alone.sink.data(Buffer.from('data: b\n\n'))
+    t.equal(alone.res.text, 'data: b\n\n')
   })
   t.test('failures: before the head, in a stream, in a plain body', async t => {
     const before = client()

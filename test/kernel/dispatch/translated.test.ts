@@ -55,6 +55,15 @@ async function play (isPulled: boolean, translator = loud()): Promise<Play> {
   return { call, reader, settled, giveUp }
 }
 
+test('the end of an answer that is handed on leaves in the turn of its last chunk', async t => {
+  const { call, reader, settled } = await play(false)
+  await turn()
+  call.data(Buffer.from('a'))
+  call.end()
+  t.same(reader.got, ['200', 'A', '.', 'END'])
+  await settled
+})
+
 for (const isPulled of [true, false]) {
   const how = isPulled ? 'by iteration' : 'as it comes'
   test(`an answer that is translated ${how} arrives in its order, with what came before its reader was there`, async t => {

@@ -177,6 +177,9 @@ const rows: ReadonlyArray<readonly [say: Say, said: object, goes: Goes]> = [
   [messagesAsked, { thinking: { type: 'disabled' }, chat_template_kwargs: { mood: 'good' } }, { body: /"chat_template_kwargs":\{"mood":"good","enable_thinking":false\}/ }],
   [messagesAsked, { thinking: { type: 'disabled' }, chat_template_kwargs: { enable_thinking: true } }, { body: /"enable_thinking":true/ }],
   [messagesAsked, { thinking: { type: 'enabled', budget_tokens: 2000 } }, { body: /"thinking_budget_tokens":2000/ }],
+  [() => messagesAsChat({ model: 'm', messages: [], thinking: { type: 'disabled' } }, null), {}, { warning: 'thinking: left out, chat completions cannot turn thinking off' }],
+  [() => geminiRequest({ contents: 'hi', generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }, 'm', null, false), {}, { warning: 'generationConfig.thinkingConfig.thinkingBudget: left out, chat completions cannot turn thinking off' }],
+  [() => geminiRequest({ contents: 'hi', generationConfig: { thinkingConfig: { thinkingBudget: 9 } } }, 'm', null, false), {}, { body: /"reasoning_effort":"low"/ }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, slot, NOT_KEPT), {}, { warning: 'text.verbosity: left out, the engine of a slot has no such option' }],
   [() => responsesAsChat({ model: 'm', input: 'hi', text: { verbosity: 'low' } }, null, NOT_KEPT), {}, { body: /"verbosity":"low"/ }]
 ]

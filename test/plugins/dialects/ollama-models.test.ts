@@ -124,6 +124,7 @@ t.test('vectors of one text and of several', async t => {
   t.equal(gateway.slots.idleTimeoutMs('embed'), 3_600_000)
   t.match(await (await gateway.post('/api/embed', { model: 'embed', input: 'xy' })).json(), { embeddings: [[2, 0]] })
   t.match((await gateway.post('/api/embed', { model: 'embed', input: 'xy', truncate: true })).headers.get('x-svc-warning'), /^truncate: left out/)
+  t.match((await gateway.post('/api/embed', { model: 'embed', input: 'xy', options: { num_ctx: 4096, seed: 1 } })).headers.get('x-svc-warning'), /options/)
   t.match(await (await gateway.post('/api/embed', { model: 'embed', input: '' })).json(), { embeddings: { length: 0 } })
   t.strictSame(await (await gateway.post('/api/embeddings', { model: 'embed', prompt: 'xyz' })).json(), { embedding: [3, 0] })
   for (const [body, status, error] of [
