@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import {
-  handled, isSvcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
+  handled, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
   type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type OutgoingWatch, type PluginCall,
   type RouteCall, type SurfaceName, type SvcError, type TakenAnswer, type TakenRequest, type TargetRequest, type UploadOptions,
   type UpstreamView
@@ -25,7 +25,7 @@ import { prepare, type Asked, type PrepareDeps, type Prepared } from './call/pre
 import { bodyError, missingModel } from './route/resolution-errors.js'
 import { OtherSurface } from './call/other-surface.js'
 import { ModelLookup } from './route/model-lookup.js'
-import type { Route } from './route/resolve.js'
+import { isRoute, type Route } from './route/resolve.js'
 import { PRIORITY_HEADER } from './requests/priority.js'
 import { SlotTrips } from './call/slot-trips.js'
 import { OutgoingWatchHolder } from './call/watched-call.js'
@@ -197,8 +197,10 @@ export class GatewayDispatcher implements DispatchService {
         return null
       }
       const found = this.#lookup.now(model, options.surface)
-      const elsewhere = isSvcError(found) ? this.#elsewhere.routeOf(found, model, options) : null
-      if (isSvcError(found) && elsewhere === null) return found
+      const deadEnd = found === null || isRoute(found) ? null : found
+      const elsewhere = deadEnd === null ? null : this.#elsewhere.routeOf(deadEnd, model, options)
+      // made when it is told and not before: its stack costs as much as a translation
+      if (deadEnd !== null && elsewhere === null) return this.#lookup.refusal(deadEnd, model, options.surface)
       const prepared = prepare(this.#preparing, asked, options, view, model, reader)
       if (elsewhere !== null) this.#goElsewhere(prepared, elsewhere)
       else if (found === null) this.#askUpstreams(prepared)
@@ -235,10 +237,10 @@ export class GatewayDispatcher implements DispatchService {
   #askUpstreams (prepared: Prepared): void {
     const { sink, settle, model, surface } = prepared
     const leave = this.#lookup.ask(model, surface, found => {
-      if (!isSvcError(found)) return this.#go(prepared, found)
+      if (isRoute(found)) return this.#go(prepared, found)
       const elsewhere = this.#elsewhere.routeOf(found, model, prepared.options)
       if (elsewhere !== null) return this.#goElsewhere(prepared, elsewhere)
-      sink.fail(found)
+      sink.fail(this.#lookup.refusal(found, model, surface))
       settle()
     })
     prepared.giveUp = reason => {

@@ -5,7 +5,7 @@ import type { ActiveRequests } from '../requests/active-requests.js'
 import type { HoldTimes } from '../answer/answer-sink.js'
 import { LackWatch } from '../answer/lack-watch.js'
 import { runProduced } from '../answer/produced-answer.js'
-import { isRoute, type Resolution, type Route } from '../route/resolve.js'
+import { isRoute, type DeadEnd, type Resolution, type Route } from '../route/resolve.js'
 import type { Prepared } from './prepared.js'
 
 export interface OtherSurfaceDeps {
@@ -50,8 +50,8 @@ export class OtherSurface {
   }
 
   /** Where a request goes on the other surface that leads nowhere on its own; null if it leads nowhere there either. */
-  routeOf (refusal: SvcError, model: string, { otherwise }: ForwardOptions): Route | null {
-    if (otherwise === undefined || refusal.code !== 'dispatch.no_route') return null
+  routeOf (deadEnd: DeadEnd, model: string, { otherwise }: ForwardOptions): Route | null {
+    if (otherwise === undefined || deadEnd.kind !== 'no-route') return null
     const found = this.#deps.resolve(model, otherwise.surface)
     return isRoute(found) ? found : null
   }

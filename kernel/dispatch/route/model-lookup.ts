@@ -2,7 +2,7 @@ import { linkedAbort } from '../../async/waiting.js'
 import type { Clock, ModelObject, SurfaceName, SvcError, Timer } from '../../contract/index.js'
 import type { Catalog } from './catalog.js'
 import { notListed, resolutionError } from './resolution-errors.js'
-import { fullNameRoute, isRoute, mayBeRemote, type Resolution, type Route } from './resolve.js'
+import { fullNameRoute, isRoute, mayBeRemote, type DeadEnd, type Resolution, type Route } from './resolve.js'
 import type { UpstreamPool } from '../upstream/upstream-pool.js'
 
 export interface ModelLookupDeps {
@@ -27,21 +27,21 @@ export class ModelLookup {
     this.#deps = deps
   }
 
-  /** Where a request goes, or why nowhere; null when upstreams must be asked first. */
-  now (model: string, surface: SurfaceName): Route | SvcError | null {
+  /** Where a request goes, or a dead end; null when upstreams must be asked first. */
+  now (model: string, surface: SurfaceName): Resolution | null {
     const found = this.#deps.catalog.resolve(model, surface)
-    if (isRoute(found) ? !isUsual(found) : !mayBeRemote(found)) return this.#decided(found, model, surface)
-    return this.#deps.upstreams.isDue('empty') ? null : this.#decided(this.#resolve(model, surface), model, surface)
+    if (isRoute(found) ? !isUsual(found) : !mayBeRemote(found)) return found
+    return this.#deps.upstreams.isDue('empty') ? null : this.#resolve(model, surface)
   }
 
   /**
    * No list has the model: those that are missing are asked for before that is the last word. Returns the function that
    * gives the question up; `decided` is not called then.
    */
-  ask (model: string, surface: SurfaceName, decided: (found: Route | SvcError) => void): (reason: Error) => void {
+  ask (model: string, surface: SurfaceName, decided: (found: Resolution) => void): (reason: Error) => void {
     const waiting = new AbortController()
     void this.#later(model, surface, waiting.signal).then(found => {
-      if (!waiting.signal.aborted) decided(this.#decided(found, model, surface))
+      if (!waiting.signal.aborted) decided(found)
     })
     return reason => waiting.abort(reason)
   }
@@ -96,9 +96,9 @@ export class ModelLookup {
     throw notListed(id, route, route?.kind === 'slot' && rowOf(route.slot) !== undefined)
   }
 
-  /** A dead end is told in the words that its client used. */
-  #decided (found: Resolution, model: string, surface: SurfaceName): Route | SvcError {
-    return isRoute(found) ? found : resolutionError(found, model, surface, this.#deps.catalog.meantBy(model))
+  /** What a client is told of a dead end, in the words that it used. */
+  refusal (deadEnd: DeadEnd, model: string, surface: SurfaceName): SvcError {
+    return resolutionError(deadEnd, model, surface, this.#deps.catalog.meantBy(model))
   }
 
   #resolve (model: string, surface: SurfaceName): Resolution {

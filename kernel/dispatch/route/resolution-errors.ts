@@ -2,7 +2,7 @@ import { shownName, svcError, type SlotAbility, type SvcError, type SurfaceName,
 import { unservedError } from '../../slots/schedule/slot-errors.js'
 import type { BodyProblem } from '../body/body-view.js'
 import type { Inability } from './able-slots.js'
-import type { Resolution, Route } from './resolve.js'
+import type { DeadEnd, Route } from './resolve.js'
 
 export function bodyError (problem: BodyProblem): SvcError {
   if (problem === 'too_complex') {
@@ -45,7 +45,7 @@ function underItsOwnName (slot: string): string {
  * @param meant what the client's name is an alias of; the name itself when it is none
  */
 export function resolutionError (
-  resolution: Exclude<Resolution, { kind: 'slot' | 'upstream' }>, name: string, surface: SurfaceName, meant = name
+  resolution: DeadEnd, name: string, surface: SurfaceName, meant = name
 ): SvcError {
   const shown = shownName(name)
   const model = name === meant ? `model '${shown}'` : `model '${shown}' (an alias of '${shownName(meant)}')`

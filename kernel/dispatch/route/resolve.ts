@@ -24,6 +24,8 @@ export type Resolution =
 /** A request that can be sent. */
 export type Route = Extract<Resolution, { kind: 'slot' | 'upstream' }>
 
+export type DeadEnd = Exclude<Resolution, Route>
+
 export type ChosenSlot = Extract<Resolution, { kind: 'slot' }>
 
 export function isRoute (resolution: Resolution): resolution is Route {
@@ -31,7 +33,7 @@ export function isRoute (resolution: Resolution): resolution is Route {
 }
 
 /** Whether an upstream whose list is not here yet could have the model. */
-export function mayBeRemote (deadEnd: Exclude<Resolution, Route>): boolean {
+export function mayBeRemote (deadEnd: DeadEnd): boolean {
   return deadEnd.kind === 'not-found' || (deadEnd.kind === 'not-loaded' && deadEnd.slot === null)
 }
 

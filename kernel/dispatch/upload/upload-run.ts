@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import {
-  isSvcError, svcError, type Logger, type RequestPriority, type RouteCall, type SlotLease, type Surface, type SurfaceName,
+  svcError, type Logger, type RequestPriority, type RouteCall, type SlotLease, type Surface, type SurfaceName,
   type SvcError, type UploadOptions
 } from '../../contract/index.js'
 import type { ActiveRequest, ActiveRequests, TokenCount } from '../requests/active-requests.js'
@@ -15,7 +15,7 @@ import { PRIORITY_HEADER, priorityOf } from '../requests/priority.js'
 import { RefusalFilter } from '../answer/refusal-filter.js'
 import { configured, missingModel } from '../route/resolution-errors.js'
 import type { ModelLookup } from '../route/model-lookup.js'
-import type { Route } from '../route/resolve.js'
+import { isRoute, type Resolution, type Route } from '../route/resolve.js'
 import { callSlot } from '../call/slot-call.js'
 import { surfaceOf } from '../call/slot-plan.js'
 import { fieldParts } from '../../contract/http/form.js'
@@ -118,8 +118,8 @@ export class UploadRun implements ActiveRequest, TokenCount {
     else this.#waitFor(lookup.ask(this.model, this.surface, later => this.#decided(field, later)))
   }
 
-  #decided (field: FoundField, found: Route | SvcError): void {
-    if (isSvcError(found)) return this.stop(found)
+  #decided (field: FoundField, found: Resolution): void {
+    if (!isRoute(found)) return this.stop(this.#deps.lookup.refusal(found, this.model, this.surface))
     try {
       if (found.kind === 'slot') this.#toSlot(field, found)
       else this.#toUpstream(field, found)

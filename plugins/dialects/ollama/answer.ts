@@ -1,6 +1,7 @@
 import type { Clock } from 'svc-gateway/plugin'
 import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type TextKind } from '../../v1/over-chat/ref.js'
 import { LineFrame } from './line-frame.js'
+import { isoTime } from './line-time.js'
 
 /** What `/api/chat` and `/api/generate` tell each in its own place. */
 export interface AnswerForm {
@@ -49,6 +50,8 @@ export class OllamaAnswer implements AnswerWriter {
   readonly #answered: Answered
   readonly #isStream: boolean
   readonly #out = new Outbox()
+  /** Of each line, up to its time. */
+  readonly #lineHead: string
   readonly #frames: Partial<Record<TextKind, LineFrame>> = {}
   #text = ''
   #thought = ''
@@ -60,6 +63,7 @@ export class OllamaAnswer implements AnswerWriter {
   constructor (answered: Answered, isStream: boolean) {
     this.#answered = answered
     this.#isStream = isStream
+    this.#lineHead = `{"model":${JSON.stringify(answered.model)},"created_at":"`
   }
 
   begin (): void {}
@@ -126,17 +130,16 @@ export class OllamaAnswer implements AnswerWriter {
   }
 
   #line (fields: object): void {
-    this.#out.write(`${JSON.stringify({ ...this.#head(), ...fields })}\n`)
+    this.#out.write(`${this.#lineHead}${timeOf(this.#answered)}",${JSON.stringify(fields).slice(1)}\n`)
   }
 
   #frame (kind: TextKind): LineFrame {
-    const { form, model } = this.#answered
+    const { form } = this.#answered
     const time = timeOf(this.#answered)
     const said = kind === 'text' ? form.text(PLACE) : form.thought(PLACE)
-    const head = `{"model":${JSON.stringify(model)},"created_at":"`
     const rest = JSON.stringify({ ...said, done: false }).slice(1)
     const at = rest.indexOf(JSON.stringify(PLACE)) + 1
-    return new LineFrame(head, `",${rest.slice(0, at)}`, `${rest.slice(at + PLACE.length)}\n`, time)
+    return new LineFrame(this.#lineHead, `",${rest.slice(0, at)}`, `${rest.slice(at + PLACE.length)}\n`, time)
   }
 
   #takeRows (): object {
@@ -182,7 +185,7 @@ function answerHead (answered: Answered): object {
 }
 
 function timeOf ({ clock }: Answered): string {
-  return new Date(clock.now()).toISOString()
+  return isoTime(clock.now())
 }
 
 export function ns (ms: number): number {

@@ -6,6 +6,8 @@ import { ObjectEnd } from './object-end.js'
 
 const PING = 'event: ping\ndata: {"type": "ping"}\n\n'
 
+/** What no engine tells before the end. */
+const UNTOLD_USAGE = JSON.stringify(usageBlock(NO_USAGE))
 const openFor = { text: 'text', reasoning: 'thinking' } as const
 
 /**
@@ -31,9 +33,8 @@ export class MessageEvents implements AnswerWriter {
   }
 
   begin (model: string | null): void {
-    const head = messageHead(model ?? this.#asked)
-    const message = { ...head, content: [], stop_reason: null, stop_sequence: null, usage: usageBlock(NO_USAGE) }
-    this.#event('message_start', `"message":${JSON.stringify(message)}`)
+    const head = JSON.stringify(messageHead(model ?? this.#asked)).slice(0, -1)
+    this.#event('message_start', `"message":${head},"content":[],"stop_reason":null,"stop_sequence":null,"usage":${UNTOLD_USAGE}}`)
     this.#out.write(PING)
   }
 

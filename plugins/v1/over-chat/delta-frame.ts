@@ -6,9 +6,9 @@ export class DeltaFrame {
   readonly #middle: string | null
   readonly #behind: string
   /** All of the event but its text. */
-  #around: Buffer
+  #around: Buffer | null = null
   /** Where the text stands. */
-  #at: number
+  #at = 0
   #numberEnd = 0
   /** Numbers from here on have more digits. */
   #limit = 0
@@ -22,14 +22,11 @@ export class DeltaFrame {
     this.#head = head
     this.#middle = middle
     this.#behind = behind
-    this.#at = Buffer.byteLength(head)
-    this.#around = Buffer.from(head + behind)
   }
 
   /** @param bytes its text as JSON has it: `bytes[from..to)` */
   event (number: number, bytes: Buffer, from: number, to: number): Buffer {
-    if (this.#middle !== null) this.#number(number, this.#middle)
-    const around = this.#around
+    const around = this.#middle === null ? this.#around ?? this.#written('') : this.#numbered(number, this.#middle)
     const event = Buffer.allocUnsafe(around.length + to - from)
     event.set(around)
     let at = this.#at
@@ -38,16 +35,22 @@ export class DeltaFrame {
     return event
   }
 
-  #number (number: number, middle: string): void {
+  #numbered (number: number, middle: string): Buffer {
     if (number >= this.#limit) {
       const digits = String(number).length
       this.#limit = 10 ** digits
-      this.#around = Buffer.from(`${this.#head}${number}${middle}${this.#behind}`)
-      this.#at = Buffer.byteLength(`${this.#head}${number}${middle}`)
       this.#numberEnd = Buffer.byteLength(this.#head) + digits
-      return
+      return this.#written(`${number}${middle}`)
     }
+    const around = this.#around!
     // those before it have as many digits, or fewer
-    for (let at = this.#numberEnd, left = number; left > 0; left = Math.floor(left / 10)) this.#around[--at] = ZERO + left % 10
+    for (let at = this.#numberEnd, left = number; left > 0; left = Math.floor(left / 10)) around[--at] = ZERO + left % 10
+    return around
+  }
+
+  /** With this between its head and its text. Most answers have many texts, but their first one is told without it. */
+  #written (middle: string): Buffer {
+    this.#at = Buffer.byteLength(this.#head + middle)
+    return this.#around = Buffer.from(this.#head + middle + this.#behind)
   }
 }

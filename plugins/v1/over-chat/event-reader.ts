@@ -46,5 +46,6 @@ export class EventReader {
       }
       at += part.length
     }
+    likeLast.letGo()
   }
 }

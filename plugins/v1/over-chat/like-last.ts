@@ -26,6 +26,12 @@ export interface OnlyText {
   readonly text: string
 }
 
+interface Lesson {
+  readonly event: Buffer
+  readonly data: string
+  readonly said: OnlyText
+}
+
 /**
  * Most events of a stream differ from the one before in their text alone. The bytes around that are compared, which costs a
  * fraction of reading them, and the text stays as JSON has it.
@@ -38,6 +44,7 @@ export class LikeLast {
   #padding = 0
   readonly #onlyText: (said: Json) => OnlyText | null
   #tries = 0
+  #lesson: Lesson | null = null
   /** Of the event that was found last: what its text is, and where that begins and ends. */
   kind: TextKind = 'text'
   from = 0
@@ -52,6 +59,7 @@ export class LikeLast {
 
   /** Where the event ends that begins at `at`; -1 for one that differs in more than its text from what was learned. */
   find (bytes: Buffer, at: number): number {
+    if (this.#lesson !== null) this.#learn(this.#lesson)
     const [around, before, padding] = [this.#around, this.#before, this.#padding]
     const { length } = around
     if (before === 0 || at + length >= bytes.length) return -1
@@ -73,6 +81,7 @@ export class LikeLast {
   }
 
   /**
+   * Learned when the next event is looked at: what is told now, which may be the first of an answer, does not wait for it.
    * @param event the bytes of one event
    * @param data what its `data` line says, learned if that is a text and nothing else
    */
@@ -81,6 +90,16 @@ export class LikeLast {
     const said = this.#onlyText(chunk)
     if (said === null) return
     this.#tries++
+    this.#lesson = { event, data, said }
+  }
+
+  /** The bytes that were looked at will be used again. */
+  letGo (): void {
+    if (this.#lesson !== null) this.#lesson = { ...this.#lesson, event: Buffer.from(this.#lesson.event) }
+  }
+
+  #learn ({ event, data, said }: Lesson): void {
+    this.#lesson = null
     this.#before = 0
     const key = new RegExp(`"${said.key}"\\s*:\\s*`, 'g')
     key.lastIndex = Math.max(0, data.indexOf('"delta"'))

@@ -76,8 +76,9 @@ export class ResponseWriter implements AnswerWriter {
   begin (model: string | null): void {
     this.#begun = true
     this.#model = model ?? this.#model
-    this.#event('response.created', `"response":${this.#response('in_progress')}`)
-    this.#event('response.in_progress', `"response":${this.#response('in_progress')}`)
+    const response = `"response":${this.#response('in_progress')}`
+    this.#event('response.created', response)
+    this.#event('response.in_progress', response)
   }
 
   text (piece: string): void {
