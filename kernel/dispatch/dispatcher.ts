@@ -115,6 +115,7 @@ export class GatewayDispatcher implements DispatchService {
     }
     const refusal = this.#send(asked, options, sink, model ?? null)
     if (refusal !== null) sink.fail(refusal)
+    sink.watch()
     return await sink.answer
   }
 

@@ -43,6 +43,7 @@ export function composeAnswer (
     }
   }
   active.add(request)
-  if (stream) sink.hold(clock, holdTimes)
   const giveUp = runProduced(work, sink, told, () => active.remove(request))
+  // what it needs is asked for before its own reader is seen to
+  if (stream) sink.hold(clock, holdTimes)
 }

@@ -27,7 +27,12 @@ export class CallSink implements ReaderSink, ChunkGiver {
   constructor (signal: AbortSignal) {
     this.#signal = signal
     this.answer = new Promise((resolve, reject) => { this.#settle = { resolve, reject } })
-    signal.addEventListener('abort', this.#aborted, { once: true })
+  }
+
+  /** Gives the call up when its caller does. Once, in the turn in which it was sent: what it asks for is on its way before. */
+  watch (): void {
+    if (this.#signal.aborted) this.#aborted()
+    else if (this.#state !== 'done') this.#signal.addEventListener('abort', this.#aborted, { once: true })
   }
 
   get done (): boolean { return this.#state === 'done' }

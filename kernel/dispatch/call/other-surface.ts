@@ -99,12 +99,13 @@ export class OtherSurface {
         upstream,
         modelId
       })
-      if (taken.stream && !isHeld) sink.hold(clock, holdTimes())
       prepared.giveUp = runProduced(async signal => {
         const answer = await taken.answer(signal)
         if (place !== null && answer.status < 400) this.#learn(place, surface)
         return answer
       }, sink, told, settle)
+      // what it needs is asked for before its own reader is seen to
+      if (taken.stream && !isHeld) sink.hold(clock, holdTimes())
     } catch (error) {
       sink.fail(told(error))
       settle()

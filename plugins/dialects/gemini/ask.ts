@@ -62,7 +62,7 @@ function generate (
     body,
     stream,
     ...shape === 'list' ? { streamType: 'application/json' } : {},
-    writer: new GeminiAnswer(model, shape, showsThoughts),
+    writer: () => new GeminiAnswer(model, shape, showsThoughts),
     warnings,
     otherwise,
     signal

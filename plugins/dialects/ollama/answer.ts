@@ -1,7 +1,6 @@
 import type { Clock } from 'svc-gateway/plugin'
 import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type TextKind } from '../../v1/over-chat/ref.js'
-import { LineFrame } from './line-frame.js'
-import { isoTime } from './line-time.js'
+import { isoTime, LineFrame } from './line-frame.js'
 
 /** What `/api/chat` and `/api/generate` tell each in its own place. */
 export interface AnswerForm {

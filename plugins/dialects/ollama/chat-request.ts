@@ -3,6 +3,7 @@ import { given, malformed, objectsIn, textOr, untranslatable, type Json } from '
 import { isStream, NOT_CUT, unknownKeys } from './body.js'
 import { chatMessages, withPictures } from './messages.js'
 import { engineOptions, responseFormat } from './options.js'
+import type { Server } from './server.js'
 
 /** A request in the words of `/v1`. */
 export interface Wanted {
@@ -14,18 +15,6 @@ export interface Wanted {
   readonly stream: boolean
   /** What was left out, for people. */
   readonly warnings: readonly string[]
-}
-
-/** Who will serve a request. */
-export interface Server {
-  /** Name under which the gateway knows the model. */
-  readonly model: string
-  /** Null for an upstream, and for what nothing serves. */
-  readonly slot: NamedSlotConfig | null
-  /** Tokens; null if unknown. */
-  readonly context: number | null
-  /** Whether it puts text between two others. */
-  readonly inserts: boolean
 }
 
 const shared = ['model', 'name', 'stream', 'format', 'options', 'keep_alive', 'think', 'truncate', 'shift', 'logprobs', 'top_logprobs']
@@ -97,11 +86,11 @@ function rawFormat (format: unknown, slot: NamedSlotConfig | null): Json {
   return { json_schema: format === 'json' ? { type: 'object' } : format }
 }
 
-function common (asked: Json, { slot, context }: Server, warnings: string[]): Json {
+function common (asked: Json, server: Server, warnings: string[]): Json {
   if (asked.truncate === true) warnings.push(NOT_CUT)
   if (asked.shift === true) warnings.push('shift: left out, an answer ends where the context of the model does')
   return {
-    ...engineOptions(asked.options, slot !== null, context, warnings),
+    ...engineOptions(asked.options, server, warnings),
     ...asked.logprobs === true ? { logprobs: true, top_logprobs: asked.top_logprobs } : {},
     ...isStream(asked) ? { stream: true, stream_options: { include_usage: true } } : {}
   }

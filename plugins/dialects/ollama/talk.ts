@@ -5,10 +5,11 @@ import { fillInMiddle } from '../../v1/infill/ref.js'
 import { askChat, requestObject, shaped, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './answer.js'
 import { modelIn } from './body.js'
-import type { Server, Wanted } from './chat-request.js'
+import type { Wanted } from './chat-request.js'
 import { LINES, linesDialect, ollamaDialect } from './dialect.js'
 import { keep, keepAliveMs } from './keep-alive.js'
 import { nameHere } from './names.js'
+import { serverOf, type Server } from './server.js'
 
 export interface TalkServices {
   readonly activity: ActivityLog
@@ -54,7 +55,7 @@ export function talk (
       stream,
       streamType: LINES,
       completion: to === 'chat' ? undefined : to,
-      writer: new OllamaAnswer(answered, stream),
+      writer: () => new OllamaAnswer(answered, stream),
       warnings,
       otherwise: to === 'fim' ? fillInMiddle(dispatch, clock, 'text') : otherwise,
       signal
@@ -68,22 +69,6 @@ export function talk (
 function told (answer: object, stream: boolean, warnings: readonly string[]): AdaptedAnswer {
   const headers = { 'content-type': stream ? LINES : JSON_TYPE, ...warningHeader(warnings) }
   return { status: 200, headers, body: Buffer.from(`${JSON.stringify(answer)}${stream ? '\n' : ''}`) }
-}
-
-/** @param slot null for an upstream, and for what nothing serves */
-function serverOf (slots: SlotService, model: string, slot: string | null): Server {
-  if (slot === null) return { model, slot: null, context: null, inserts: true }
-  const inserts = slots.provider(slot)?.surfaces.infill !== undefined
-  return { model, slot: slots.config(slot), context: contextOf(slots, slot), inserts }
-}
-
-/** Tokens; null for a slot that cannot be launched as it is, or has no such bound. */
-export function contextOf (slots: Pick<SlotService, 'outlook'>, slot: string): number | null {
-  try {
-    return slots.outlook(slot).contextSize
-  } catch {
-    return null
-  }
 }
 
 /** Nothing is to be loaded of an upstream's model; one that nothing knows is refused. */

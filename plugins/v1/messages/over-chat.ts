@@ -14,10 +14,9 @@ export function messagesOverChat (dispatch: DispatchService): Otherwise {
       const model = textOr(asked.model, '')
       return {
         stream,
-        answer: signal => {
-          const writer = stream ? new MessageEvents(model) : new WholeMessage(model)
-          return askChat(dispatch, { request, body, stream, writer, warnings, signal })
-        }
+        answer: signal => askChat(dispatch, {
+          request, body, stream, warnings, signal, writer: () => stream ? new MessageEvents(model) : new WholeMessage(model)
+        })
       }
     }
   }

@@ -28,7 +28,8 @@ export interface ChatCall {
   readonly body: object | Buffer
   /** Whether the client waits for a stream. */
   readonly stream: boolean
-  readonly writer: AnswerWriter
+  /** Makes what writes the answer, while the engine is at work. */
+  readonly writer: () => AnswerWriter
   /** Content type of a stream, where it is no event stream. */
   readonly streamType?: string
   /** For `body` of a completion of the older kind: on which surface, `fim` with a `suffix`. */
@@ -42,8 +43,8 @@ export interface ChatCall {
 
 /** Asks for a chat completion and answers in the format of the writer. A refusal of the engine comes back as it is. */
 export async function askChat (dispatch: DispatchService, call: ChatCall): Promise<AdaptedAnswer> {
-  const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
-  const told = await dispatch.call({
+  const { request: { requestId, headers: origin }, body, stream, otherwise, signal } = call
+  const asked = dispatch.call({
     ...call.completion === undefined ? { surface: 'chat', path: '/chat/completions' } : { surface: call.completion, path: '/completions' },
     body: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     requestId,
@@ -51,11 +52,13 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
     signal,
     ...otherwise === undefined ? {} : { otherwise }
   })
+  const writer = call.writer()
+  const reader = new ChatReader(writer)
+  const told = await asked
   const { status } = told
   if (status < 200 || status > 299) return { status, headers: refusalHeaders(told.headers), body: told.body }
   const answer = 'parallel_tool_calls' in body && body.parallel_tool_calls === false ? withOneCall(told) : told
   const headers = { 'content-type': stream ? call.streamType ?? SSE : 'application/json', ...warningHeader([...call.warnings, ...toldBefore(told)]) }
-  const reader = new ChatReader(writer)
   const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
   if (stream && isStreamed) return { status: 200, headers, body: translated(answer.body, new EventTranslator(reader, writer)) }
   const text = (await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')

@@ -39,10 +39,10 @@ export function compactionOverChat (dispatch: DispatchService, clock: Clock): Ot
       }
       return {
         stream: false,
-        answer: signal => {
-          const writer = new CompactionWriter(users, Math.floor(clock.now() / 1000))
-          return askChat(dispatch, { request, body, stream: false, writer, warnings, otherwise, signal })
-        }
+        answer: signal => askChat(dispatch, {
+          request, body, stream: false, warnings, otherwise, signal,
+          writer: () => new CompactionWriter(users, Math.floor(clock.now() / 1000))
+        })
       }
     }
   }

@@ -15,10 +15,10 @@ export function responsesOverChat (dispatch: DispatchService, clock: Clock): (st
       const { body, stream, warnings } = chat
       return {
         stream,
-        answer: signal => {
-          const writer = new ResponseWriter(chat, { model: textOr(asked.model, ''), createdAt: Math.floor(clock.now() / 1000) })
-          return askChat(dispatch, { request, body, stream, writer, warnings, otherwise, signal })
-        }
+        answer: signal => askChat(dispatch, {
+          request, body, stream, warnings, otherwise, signal,
+          writer: () => new ResponseWriter(chat, { model: textOr(asked.model, ''), createdAt: Math.floor(clock.now() / 1000) })
+        })
       }
     }
   })

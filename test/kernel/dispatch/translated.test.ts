@@ -46,6 +46,7 @@ async function play (isPulled: boolean, translator = loud()): Promise<Play> {
   const settled = new Promise<void>(resolve => { settle = resolve })
   const giveUp = runProduced(async (signal): Promise<AdaptedAnswer> => {
     call = new CallSink(signal)
+    call.watch()
     const { body } = await call.answer
     const iterated = { [Symbol.asyncIterator]: () => body[Symbol.asyncIterator]() }
     return { status: 200, headers: {}, body: translated(isPulled ? iterated : body, translator) }
