@@ -319,7 +319,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/api/slots/slot-usage.ts': 'compared',
   'plugins/api/stacks/envelope-routes.ts': 'stored',
   'plugins/api/stacks/stack-runner.ts': 'stored',
-  'plugins/dialects/ollama/answer.ts': 'shown',
+  'plugins/dialects/ollama/talk/answer.ts': 'shown',
   'plugins/dialects/ollama/library-routes.ts': 'shown',
   'plugins/providers/imagegen/outputs.ts': 'compared',
   'plugins/providers/imagegen/render.ts': 'shown',

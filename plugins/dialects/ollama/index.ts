@@ -7,7 +7,7 @@ import { libraryRoutes } from './library-routes.js'
 import { manageRoutes } from './manage-routes.js'
 import { OllamaPort } from './port.js'
 import { dialectSettings } from './settings.js'
-import { talkRoutes } from './talk-routes.js'
+import { talkRoutes } from './talk/talk-routes.js'
 
 /** Ollama's API, and the port that its clients look at. */
 export default definePlugin({

@@ -5,7 +5,7 @@ import { isTextModel } from '../../v1/models/ref.js'
 import { capabilitiesOf, detailsOf, digestOf, modelInfo, tagRow, type Known } from './details.js'
 import { LONGEST_MS } from './keep-alive.js'
 import { nameHere, spellingsOf, taggedName } from './names.js'
-import { contextOf } from './server.js'
+import { contextOf } from './talk/server.js'
 
 export interface LibraryServices {
   readonly dispatch: DispatchService

@@ -1,12 +1,12 @@
 import type { AdaptedAnswer, RouteCall, handled } from 'svc-gateway/plugin'
 import { isObject, malformed, MOST_WARNINGS, requestObject, textOr, warningHeader, type Json } from '../../v1/over-chat/ref.js'
 import { askVectors, type Vectors } from '../../v1/vectors/ref.js'
-import { ns } from './answer.js'
+import { ns } from './talk/answer.js'
 import { modelIn, NOT_CUT, unknownKeys } from './body.js'
 import { ollamaDialect } from './dialect.js'
 import { keep, keepAliveMs } from './keep-alive.js'
 import { nameHere } from './names.js'
-import type { TalkServices } from './talk.js'
+import type { TalkServices } from './talk/talk.js'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const embedKeys: ReadonlySet<string> = new Set(['model', 'name', 'input', 'truncate', 'dimensions', 'options', 'keep_alive'])

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { textsOf } from '../../../plugins/dialects/gemini/embed.js'
 import { chatRequest as geminiRequest } from '../../../plugins/dialects/gemini/request.js'
-import { chatRequest as ollamaRequest, generateRequest } from '../../../plugins/dialects/ollama/chat-request.js'
+import { chatRequest as ollamaRequest, generateRequest } from '../../../plugins/dialects/ollama/talk/chat-request.js'
 import { chatRequest as messagesAsChat } from '../../../plugins/v1/messages/chat-request.js'
 import { NO_TOOL_LEFT, warningHeader } from '../../../plugins/v1/over-chat/ref.js'
 import { messagesRequest } from '../../../plugins/v1/over-messages/messages-request.js'

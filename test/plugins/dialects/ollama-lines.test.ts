@@ -1,6 +1,6 @@
 import t from 'tap'
-import { chatForm, OllamaAnswer } from '../../../plugins/dialects/ollama/answer.js'
-import { isoTime } from '../../../plugins/dialects/ollama/line-frame.js'
+import { chatForm, OllamaAnswer } from '../../../plugins/dialects/ollama/talk/answer.js'
+import { isoTime } from '../../../plugins/dialects/ollama/talk/line-frame.js'
 
 void t.test('the time of a line is what a date says of it, in any order of times', async t => {
   const times = [0, 1, 999, 1000, -1, -1000, 1_700_000_000_000, 1_700_000_000_007, 1_700_000_000_990.7, 1_699_999_999_999]

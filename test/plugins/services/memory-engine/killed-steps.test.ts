@@ -11,7 +11,7 @@ import { migrate } from '../../../../plugins/services/memory-engine/store/migrat
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { Store } from '../../../../plugins/services/memory-engine/store/store.js'
 import { form, over } from './models-support.js'
-import { openInThread, type Wire } from './support.js'
+import { openInThread, whenever, type Wire } from './support.js'
 
 /*
  * A process that is killed leaves its files as they are: here they are copied before and after each thing that the database is
@@ -135,8 +135,8 @@ async function exportOf ({ engine, call }: ReturnType<typeof openInThread>, bank
   return await buffer(body as AsyncIterable<Buffer>)
 }
 
-async function textsOf (call: Wire['call'], bank: string): Promise<readonly string[]> {
-  const { status, body } = await call('GET', `${bank}/memories/list`)
+async function textsOf (call: Wire['call'], bank: string, limit = 100): Promise<readonly string[]> {
+  const { status, body } = await call('GET', `${bank}/memories/list?limit=${limit}`)
   return status === 404 ? [] : body.items.map((row: { text: string }) => row.text).toSorted()
 }
 
@@ -235,6 +235,60 @@ t.test('an engine that is killed at any step of a retain, a deletion or an opera
       has('four', 'later', null)
       if (then.later === 'asked') t.equal(texts.includes('three'), texts.includes('four'), 'both or neither')
       const store = openStore(join(left, 'memory', 'memory.db'))
+      isSound(t, store)
+      isIndexed(t, store)
+      store.close()
+    })
+  }
+})
+
+function isSwept (store: Store): boolean {
+  return store.all(`SELECT 1 FROM clearings UNION ALL SELECT 1 FROM banks WHERE bank_id GLOB '/deleted/*'`).length === 0
+}
+
+t.test('of an engine that is killed at any step of a deletion that goes slice by slice, the next start leaves what is deleted, and nothing else, behind', { timeout: 240_000 }, async t => {
+  const { folder, kept } = await folders(t)
+  const known = { document: 'not asked', clear: 'not asked', bank: 'not asked' }
+  type Known = typeof known
+  // each is more than goes at once
+  const many = (count: number, name: string, document?: string): object => ({
+    items: Array.from({ length: count }, (_, i) => ({ content: `${name} ${i} sails.`, tags: ['t'], entities: [{ text: name }], ...document === undefined ? {} : { document_id: document } }))
+  })
+  let all: ReadonlyArray<Moment<Known>> = []
+  await t.test('the calls are made', async t => {
+    const { call } = openInThread(t, folder)
+    await call('POST', 'b/memories', many(130, 'Ship', 'log'))
+    await call('POST', 'b/memories', items('one', 'two'))
+    await call('POST', 'c/memories', many(210, 'Boat'))
+    await call('POST', 'n/memories', many(210, 'Raft'))
+    await call('POST', 'other/memories', items('three'))
+    all = await moments(folder, kept, () => known, async () => {
+      for (const [name, path] of [['document', 'b/documents/log'], ['clear', 'c/memories'], ['bank', 'n']] as const) {
+        known[name] = 'asked'
+        t.equal((await call('DELETE', path)).status, 200)
+        known[name] = 'acknowledged'
+      }
+      const seen = openStore(join(folder, 'memory', 'memory.db'))
+      await whenever(() => isSwept(seen))
+      seen.close()
+    })
+  })
+  t.ok(all.length > 8, `${all.length} moments`)
+  for (const [n, { folder: left, known: then }] of all.entries()) {
+    await t.test(`moment ${n}: ${JSON.stringify(then)}`, async t => {
+      const { call } = openInThread(t, left)
+      const store = openStore(join(left, 'memory', 'memory.db'))
+      await whenever(() => isSwept(store))
+      const has = async (name: keyof Known, bank: string, word: string, count: number): Promise<void> => {
+        const found = (await textsOf(call, bank, 500)).filter(text => text.startsWith(word)).length
+        if (then[name] === 'not asked') t.equal(found, count, `${word}s are all there`)
+        else if (then[name] === 'acknowledged') t.equal(found, 0, `${word}s were deleted`)
+        else t.ok(found === 0 || found === count, `all ${word}s or none: ${found}`)
+      }
+      await has('document', 'b', 'Ship', 130)
+      await has('clear', 'c', 'Boat', 210)
+      await has('bank', 'n', 'Raft', 210)
+      t.same([await textsOf(call, 'b').then(texts => texts.filter(text => !text.startsWith('Ship'))), await textsOf(call, 'other')], [['one', 'two'], ['three']])
       isSound(t, store)
       isIndexed(t, store)
       store.close()

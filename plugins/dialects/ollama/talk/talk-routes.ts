@@ -1,13 +1,13 @@
 import { defineRoute, type AnyRoute, type Otherwise } from 'svc-gateway/plugin'
 import { chatForm, generateForm } from './answer.js'
 import { chatRequest, generateRequest } from './chat-request.js'
-import { LINES, ollamaDialect } from './dialect.js'
+import { LINES, ollamaDialect } from '../dialect.js'
 import {
   chatAnswerSchema, chatBodySchema, embedAnswerSchema, embedBodySchema, generateAnswerSchema, generateBodySchema,
   oldEmbedAnswerSchema, oldEmbedBodySchema
-} from './schemas.js'
+} from '../schemas.js'
 import { talk, type TalkServices } from './talk.js'
-import { embed, oldEmbed } from './vectors.js'
+import { embed, oldEmbed } from '../vectors.js'
 
 const STREAMED = 'A stream of JSON lines, unless `stream` is false.'
 const shared = { method: 'POST', tag: 'Ollama', inference: true, bodyKind: 'buffer', dialect: ollamaDialect } as const

@@ -1,4 +1,4 @@
-import { isObject, malformed, MOST_WARNINGS, type Json } from '../../v1/over-chat/ref.js'
+import { isObject, malformed, MOST_WARNINGS, type Json } from '../../../v1/over-chat/ref.js'
 import type { Server } from './server.js'
 
 /** What chat completions call the same. */

@@ -1,6 +1,6 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, malformed, objectsIn, textOr, untranslatable, type Json } from '../../v1/over-chat/ref.js'
-import { isStream, NOT_CUT, unknownKeys } from './body.js'
+import { given, malformed, objectsIn, textOr, untranslatable, type Json } from '../../../v1/over-chat/ref.js'
+import { isStream, NOT_CUT, unknownKeys } from '../body.js'
 import { chatMessages, withPictures } from './messages.js'
 import { engineOptions, responseFormat } from './options.js'
 import type { Server } from './server.js'

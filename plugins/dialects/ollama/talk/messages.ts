@@ -1,6 +1,6 @@
 import {
   given, isObject, leaveStrangers, malformed, objectsIn, OpenCalls, stringIn, textOr, Turns, typeName, type Json
-} from '../../v1/over-chat/ref.js'
+} from '../../../v1/over-chat/ref.js'
 import { pictureParts } from './pictures.js'
 
 const spoken: ReadonlySet<string> = new Set(['role', 'content', 'images'])

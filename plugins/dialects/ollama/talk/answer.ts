@@ -1,5 +1,5 @@
 import type { Clock } from 'svc-gateway/plugin'
-import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type TextKind } from '../../v1/over-chat/ref.js'
+import { isObject, Outbox, WholeCalls, type AnswerWriter, type ChatEnd, type TextKind } from '../../../v1/over-chat/ref.js'
 import { isoTime, LineFrame } from './line-frame.js'
 
 /** What `/api/chat` and `/api/generate` tell each in its own place. */

@@ -1,4 +1,4 @@
-import { malformed, stringIn } from '../../v1/over-chat/ref.js'
+import { malformed, stringIn } from '../../../v1/over-chat/ref.js'
 
 /** How the base64 of each kind of picture begins. */
 const kinds: ReadonlyArray<readonly [beginning: string, type: string]> = [

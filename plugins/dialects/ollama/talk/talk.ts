@@ -1,14 +1,14 @@
 import type {
   ActivityLog, AdaptedAnswer, Clock, DispatchService, Otherwise, RouteCall, SlotService, handled
 } from 'svc-gateway/plugin'
-import { fillInMiddle } from '../../v1/infill/ref.js'
-import { askChat, requestObject, shaped, warningHeader, type Json } from '../../v1/over-chat/ref.js'
+import { fillInMiddle } from '../../../v1/infill/ref.js'
+import { askChat, requestObject, shaped, warningHeader, type Json } from '../../../v1/over-chat/ref.js'
 import { emptyAnswer, OllamaAnswer, type AnswerForm, type Answered } from './answer.js'
-import { modelIn } from './body.js'
+import { modelIn } from '../body.js'
 import type { Wanted } from './chat-request.js'
-import { LINES, linesDialect, ollamaDialect } from './dialect.js'
-import { keep, keepAliveMs } from './keep-alive.js'
-import { nameHere } from './names.js'
+import { LINES, linesDialect, ollamaDialect } from '../dialect.js'
+import { keep, keepAliveMs } from '../keep-alive.js'
+import { nameHere } from '../names.js'
 import { serverOf, type Server } from './server.js'
 
 export interface TalkServices {
