@@ -3,6 +3,7 @@ import { chunkId, namesIn, SHOWN, sourcesOf, type ShownMemory } from '../memorie
 import type { BankRow } from '../store/bank-table.js'
 import type { Store } from '../store/store.js'
 import { wireTime } from '../wire/times.js'
+import { AnswerBytes } from './answer-bytes.js'
 import type { Recalled } from './recall.js'
 import type { RecalledRow } from './recalled-row.js'
 import { tokensOf } from './tokens.js'
@@ -10,8 +11,11 @@ import type { RecallRequest } from './request.js'
 
 type WireObject = Readonly<Record<string, unknown>>
 
-/** `RecallResponse` of the wire, as JSON: what fits into the budget of tokens, and what was to be included with it. */
-export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): string {
+/**
+ * `RecallResponse` of the wire, as the bytes of its JSON: what fits into the budget of tokens, and what was to be included with
+ * it. What was told of a memory before is copied: to write all of an answer anew takes longer than to find it.
+ */
+export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): Buffer {
   const { results, candidates, steps, timings } = recalled
   const rows = results.map(({ row }) => row)
   const sources = sourcesOf(store, rows)
@@ -27,12 +31,18 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
     ...facts === null ? { source_facts: null, source_facts_truncated: null }
       : sourceFacts(store, bank.bank_id, rows, facts.max_tokens)
   }
-  const found = results.map(({ row, scores: { reranker, semantic, keyword }, final }) => {
+  const answer = new AnswerBytes()
+  answer.ascii('{"results":[')
+  for (const [i, { row, scores: { reranker, semantic, keyword }, final }] of results.entries()) {
+    if (i > 0) answer.ascii(',')
+    answer.bytes(shownOf(bank.bank_id, row))
     const ids = sources.get(row.seq)
-    return `${shownOf(bank.bank_id, row)},"source_fact_ids":${ids === undefined ? 'null' : JSON.stringify(ids)},` +
-      `"scores":{"final":${digits(final)},"reranker":${digits(reranker)},"semantic":${digits(semantic)},"keyword":${digits(keyword)}},"attachments":null}`
-  })
-  return `{"results":[${found.join(',')}],${JSON.stringify(others).slice(1)}`
+    if (ids !== undefined) answer.bytes(Buffer.from(`,"source_fact_ids":${JSON.stringify(ids)}`))
+    answer.ascii(`${ids === undefined ? ',"source_fact_ids":null' : ''},"scores":{"final":${digits(final)},` +
+      `"reranker":${digits(reranker)},"semantic":${digits(semantic)},"keyword":${digits(keyword)}},"attachments":null}`)
+  }
+  answer.bytes(Buffer.from(`],${JSON.stringify(others).slice(1)}`))
+  return answer.joined()
 }
 
 /** From 000 to 999. */
@@ -47,15 +57,15 @@ function digits (score: number | null): string {
   return `0.${thousands[high]!}${thousands[millionths - high * 1000]!}`
 }
 
-const shown = new WeakMap<RecalledRow, { readonly bankId: string, readonly text: string }>()
+const shown = new WeakMap<RecalledRow, { readonly bankId: string, readonly bytes: Buffer }>()
 
 /** What every answer says of a memory, as the beginning of its JSON. Rows are held from recall to recall, and this with them. */
-function shownOf (bankId: string, row: RecalledRow): string {
+function shownOf (bankId: string, row: RecalledRow): Buffer {
   const known = shown.get(row)
-  if (known?.bankId === bankId) return known.text
-  const text = JSON.stringify({ ...memoryOf(bankId, row), entities: namesIn(row.entities) }).slice(0, -1)
-  shown.set(row, { bankId, text })
-  return text
+  if (known?.bankId === bankId) return known.bytes
+  const bytes = Buffer.from(JSON.stringify({ ...memoryOf(bankId, row), entities: namesIn(row.entities) }).slice(0, -1))
+  shown.set(row, { bankId, bytes })
+  return bytes
 }
 
 function factOf (bankId: string, row: RecalledRow): WireObject {

@@ -1,5 +1,5 @@
 import { needBank } from '../store/bank-table.js'
-import { BANK, jsonText, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
+import { BANK, jsonBytes, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
 import { recallAnswer } from './answer.js'
 import { recall } from './recall.js'
 import { readRecall } from './request.js'
@@ -13,5 +13,5 @@ async function answerRecall ({ core, params, body, headers, signal, ignored }: W
   const { steps } = recalled
   // beyond the wire: says when it ran on text alone
   const used = (['text', 'vectors', 'rerank'] as const).filter(step => steps[step] === null).join('+')
-  return jsonText(recallAnswer(core, bank, request, recalled), 200, used === '' ? {} : { 'x-svc-recall': used })
+  return jsonBytes(recallAnswer(core, bank, request, recalled), 200, used === '' ? {} : { 'x-svc-recall': used })
 }

@@ -45,10 +45,10 @@ export function listed (value: unknown, total: number, status = 200): WireAnswer
 }
 
 export function json (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
-  return jsonText(JSON.stringify(value), status, headers)
+  return jsonBytes(Buffer.from(JSON.stringify(value)), status, headers)
 }
 
 /** Of what is JSON already. */
-export function jsonText (text: string, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
-  return { status, headers: { 'content-type': 'application/json', ...headers }, body: Buffer.from(text) }
+export function jsonBytes (body: Buffer, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body }
 }
