@@ -4,7 +4,7 @@ import t from 'tap'
 import { GeminiAnswer } from '../../../plugins/dialects/gemini/answer.js'
 import { chatForm, generateForm, OllamaAnswer } from '../../../plugins/dialects/ollama/talk/answer.js'
 import { MessageEvents } from '../../../plugins/v1/messages/chat-events.js'
-import { ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
+import { bodyObject, ChatReader, EventData, type AnswerWriter } from '../../../plugins/v1/over-chat/ref.js'
 import { ChatChunks } from '../../../plugins/v1/over-messages/chat-chunks.js'
 import { ResponseWriter } from '../../../plugins/v1/responses/chat-answer.js'
 import { chatRequest } from '../../../plugins/v1/responses/chat-request.js'
@@ -154,4 +154,16 @@ t.test('thousands of events of one answer are numbered one by one, and its last 
   t.strictSame(events.flatMap(({ type, delta }) => type === 'response.output_text.delta' ? [delta] : []), words)
   t.equal(events.find(({ type }) => type === 'response.output_text.done')?.text, words.join(''))
   t.end()
+})
+
+void t.test('the body of a request is read once in a turn, and anew in the next one', async t => {
+  const [one, other] = [Buffer.from('{"a":1}'), Buffer.from('{"a":2}')]
+  const first = bodyObject(one)
+  t.equal(bodyObject(one), first)
+  t.same([bodyObject(other), bodyObject(one)], [{ a: 2 }, { a: 1 }], 'what else is read is not mistaken for it')
+  const last = bodyObject(one)
+  await new Promise(resolve => { setImmediate(resolve) })
+  t.not(bodyObject(one), last)
+  t.throws(() => bodyObject(Buffer.from('[]')), { code: 'request.not_an_object' })
+  t.throws(() => bodyObject(Buffer.from('{')), { code: 'request.invalid_json' })
 })
