@@ -5,6 +5,7 @@ import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { testEngine, type TestEngine } from '../kernel/runtime/engines.js'
 import { until } from '../wire/wire-gateway.js'
+import { pause } from '../paused.js'
 import { freePort } from '../ports.js'
 import { chat, liveHome, readStream, startLive, writeHome, type LiveGateway } from './live-gateway.js'
 
@@ -124,7 +125,7 @@ t.test('the real llama.cpp in a container, behind the real gateway', async t => 
     const { text, first } = await startEndless()
     await first
     const frozen = (await endless())!.Id
-    await docker.getContainer(frozen).pause()
+    await pause(docker.getContainer(frozen))
     const { done, error } = readStream(await text)
     t.strictSame([done, error], [false, 'dispatch.upstream_failed'])
     const from = performance.now()

@@ -4,6 +4,7 @@ import Docker from 'dockerode'
 import t, { type Test } from 'tap'
 import { liveHome, startLive, writeHome, type LiveGateway } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
+import { pause } from '../paused.js'
 import { freePort } from '../ports.js'
 import { brought } from './support/clients.js'
 
@@ -153,7 +154,7 @@ t.test('the memory on real models: MiniLM embeds and a cross-encoder ranks, both
   await t.test('the second pass is the slot\'s, and its scores those of the original weights', t => ranks(t, real, expected))
   await t.test('a reranker that hangs leaves the fused order, within its time, and has its say again afterwards', async t => {
     const container = await containerOf(real, 'rerank')
-    await container.pause()
+    await pause(container)
     const recalled = await recall(real, expected.query)
     t.match(recalled, { ranOn: 'text+vectors', why: `did not answer within ${2 * PATIENCE_S * 1000} ms` })
     t.strictSame(texts(recalled), texts(fused))
