@@ -1,5 +1,6 @@
 """What the programs beside this share: the gateway, what its slots say, and a line of JSON for each thing tried."""
 import asyncio
+import gc
 import inspect
 import json
 import os
@@ -13,6 +14,11 @@ MEDIA = os.environ["RING_ENGINE"] == "llama"
 SENTENCE = os.environ["RING_SENTENCE"]
 BASE = f"{URL}/v1"
 LOOP = asyncio.new_event_loop()
+
+# between what is tried, and never in the middle: litellm leaves streams that it has read to the collector, and where that closes
+# one while httpcore holds the lock of its connections, which closing takes as well, the program waits for itself for ever
+gc.disable()
+
 MESSAGES = [{"role": "user", "content": "Who are you?"}]
 
 # a tool, and a slot whose model calls it
@@ -46,6 +52,7 @@ def check(name):
                 run_until(result)
         except Exception:
             line["error"] = traceback.format_exc()[-3000:]
+        gc.collect()
         print(json.dumps(line), flush=True)
 
     return run
