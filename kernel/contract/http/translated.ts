@@ -2,8 +2,12 @@ const GIVER = Symbol.for('svc.chunk-giver')
 
 /** Turns the chunks of one answer into those of another. */
 export interface ChunkTranslator {
-  /** Null for a chunk that completes nothing. Throws for one that cannot be read. */
-  chunk (bytes: Buffer): Buffer | null
+  /**
+   * Null for a chunk that completes nothing. Throws for one that cannot be read.
+   * @param early hands on what is translated already, before the rest of the chunk is: for the beginning of an answer, which its
+   * reader waits for
+   */
+  chunk (bytes: Buffer, early: (piece: Buffer) => void): Buffer | null
   /** What comes behind the last chunk; null for nothing. Throws where the answer is not complete. */
   end (): Buffer | null
   /** Told once of what ended the answer early. `isTold`: `last` says it, or nothing is missing, and the answer ends there. */
@@ -13,6 +17,8 @@ export interface ChunkTranslator {
 export interface ChunkReader {
   /** False asks to pause until `resume`. */
   data (chunk: Buffer): boolean
+  /** Hands on what `data` took in this turn, before the turn is over. */
+  flush? (): void
   end (): void
   fail (error: unknown): void
 }
@@ -47,7 +53,13 @@ async function* pulled (body: AsyncIterable<Buffer>, translator: ChunkTranslator
   let last: Buffer | null
   try {
     for await (const bytes of body) {
-      const chunk = translator.chunk(bytes)
+      const pieces: Buffer[] = []
+      let chunk: Buffer | null
+      try {
+        chunk = translator.chunk(bytes, piece => pieces.push(piece))
+      } finally {
+        yield* pieces
+      }
       if (chunk !== null) yield chunk
     }
     last = translator.end()
@@ -66,6 +78,8 @@ class TranslatingGiver implements ChunkGiver, ChunkReader {
   readonly #translator: ChunkTranslator
   #reader: ChunkReader | null = null
   #isOver = false
+  /** Whether the reader has taken what was handed on of this chunk. */
+  #isTaken = true
 
   constructor (source: ChunkGiver, translator: ChunkTranslator) {
     this.#source = source
@@ -89,14 +103,20 @@ class TranslatingGiver implements ChunkGiver, ChunkReader {
   data (bytes: Buffer): boolean {
     if (this.#isOver) return true
     let chunk: Buffer | null
+    this.#isTaken = true
     try {
-      chunk = this.#translator.chunk(bytes)
+      chunk = this.#translator.chunk(bytes, this.#early)
     } catch (error) {
       this.fail(error)
       this.#source.leave()
       return true
     }
-    return chunk === null || this.#reader!.data(chunk)
+    return (chunk === null || this.#reader!.data(chunk)) && this.#isTaken
+  }
+
+  readonly #early = (piece: Buffer): void => {
+    if (!this.#reader!.data(piece)) this.#isTaken = false
+    this.#reader!.flush?.()
   }
 
   end (): void {

@@ -14,6 +14,8 @@ export interface AnswerSink {
   fail (error: SvcError): void
   /** Where the sink reports that it can take more. */
   onDrain (resume: () => void): void
+  /** Hands on what `data` took in this turn, before the turn is over; not there in one that gathers nothing, or all. */
+  flush? (): void
 }
 
 export interface HoldTimes {
@@ -34,7 +36,6 @@ export interface ReaderSink extends AnswerSink, AnswerProgress {
    * answer itself has begun.
    */
   note (event: Buffer, clock: Clock, pingMs: number): boolean
-  /** Hands on what `data` took in this turn, before the turn is over. */
   flush (): void
   /** As `fail`, for a reader that is too slow. */
   cutOff (error: SvcError): void

@@ -65,6 +65,10 @@ class SinkReader implements ChunkReader {
     return this.#sink.data(chunk)
   }
 
+  flush (): void {
+    this.#sink.flush?.()
+  }
+
   end (): void {
     try {
       this.#sink.end()

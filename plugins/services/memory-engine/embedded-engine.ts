@@ -91,9 +91,8 @@ export class EmbeddedEngine implements MemoryEngine {
         resolve: answer => { over(); resolve(answer) },
         reject: error => { over(); reject(error) }
       })
-      // first, because what it asks for takes the longest
-      takeBack = thread.ahead.begin(request)
       hand(thread, id, request, this.#options.bodiesBytes ?? MOST_BODIES_BYTES).catch(giveUp)
+      takeBack = thread.ahead.begin(request)
       // it may have been left meanwhile
       if (!thread.pending.has(id)) takeBack?.()
     })

@@ -77,7 +77,10 @@ function toldBefore ({ headers }: CallAnswer): readonly string[] {
   return told === undefined ? [] : [told]
 }
 
-/** As many events as a chunk of the engine completes are one chunk for the client; nothing else is held. */
+/**
+ * As many events as a chunk of the engine completes are one chunk for the client, but for the first piece of the answer, which
+ * waits for no other; nothing else is held.
+ */
 class EventTranslator implements ChunkTranslator {
   readonly #reader: ChatReader
   readonly #writer: AnswerWriter
@@ -87,8 +90,11 @@ class EventTranslator implements ChunkTranslator {
     this.#writer = writer
   }
 
-  chunk (bytes: Buffer): Buffer | null {
-    this.#reader.push(bytes)
+  chunk (bytes: Buffer, early: (piece: Buffer) => void): Buffer | null {
+    this.#reader.push(bytes, () => {
+      const piece = this.#writer.take()
+      if (piece !== null) early(piece)
+    })
     return this.#writer.take()
   }
 

@@ -59,6 +59,7 @@ export class ChatReader implements EventListener {
   readonly #listener: ChatListener
   readonly #events = new EventReader(this, onlyText)
   #begun = false
+  #hasTold = false
   #reason: string | null = null
   #stop: string | null = null
   #usage = NO_USAGE
@@ -75,9 +76,15 @@ export class ChatReader implements EventListener {
   /** The answer is whole; what comes after it says nothing. */
   get isDone (): boolean { return this.#isDone }
 
-  /** Bytes of an event stream, however they are cut. Throws what the engine tells in them, and for what is no chunk. */
-  push (bytes: Buffer): void {
-    this.#events.push(bytes)
+  /** A piece of text, of reasoning or of a call was told. */
+  get hasTold (): boolean { return this.#hasTold }
+
+  /**
+   * Bytes of an event stream, however they are cut. Throws what the engine tells in them, and for what is no chunk.
+   * @param early called once the first piece is told, where these bytes have more
+   */
+  push (bytes: Buffer, early: () => void = nothing): void {
+    this.#events.push(bytes, early)
   }
 
   /** The data of one event; what it says, or null for what is no chunk of the answer. Throws as `push` does. */
@@ -140,11 +147,16 @@ export class ChatReader implements EventListener {
     if (typeof choice.stop_reason === 'string') this.#stop = choice.stop_reason
   }
 
+  #text (kind: TextKind, piece: string): void {
+    this.#hasTold = true
+    this.#listener[kind](piece)
+  }
+
   #said ({ reasoning_content: thought, reasoning: other, content, refusal, tool_calls: calls }: Json): void {
     const listener = this.#listener
     const reasoning = thought ?? other
-    if (typeof reasoning === 'string' && reasoning !== '') listener.reasoning(reasoning)
-    if (typeof content === 'string' && content !== '') listener.text(content)
+    if (typeof reasoning === 'string' && reasoning !== '') this.#text('reasoning', reasoning)
+    if (typeof content === 'string' && content !== '') this.#text('text', content)
     if (typeof refusal === 'string' && refusal !== '') {
       if (listener.refusal === undefined) listener.text(refusal)
       else listener.refusal(refusal)
@@ -152,6 +164,7 @@ export class ChatReader implements EventListener {
     if (!Array.isArray(calls)) return
     for (const call of calls) {
       if (!isObject(call)) continue
+      this.#hasTold = true
       const id = typeof call.id === 'string' && call.id !== '' ? call.id : null
       if (typeof call.index === 'number') this.#lastCall = call.index
       else if (id !== null || this.#lastCall < 0) this.#lastCall++
@@ -168,6 +181,8 @@ export class ChatReader implements EventListener {
     }
   }
 }
+
+function nothing (): void {}
 
 /** The text of a chunk in which there is nothing else to be told; else null. */
 function onlyText ({ choices, usage, error, timings }: Json): OnlyText | null {

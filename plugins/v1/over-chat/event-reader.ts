@@ -5,6 +5,8 @@ import { LikeLast, type OnlyText, type TextKind } from './like-last.js'
 const EVENT_END = Buffer.from('\n\n')
 
 export interface EventListener {
+  /** Whether something was told that the reader of an answer waits for. */
+  readonly hasTold: boolean
   /** The data of one event; what it says, or null for what is no piece of the answer. */
   event (data: string): Json | null
   /** A piece of text as JSON has it, without its quotes: UTF-8 in `bytes[from..to)`, of a buffer that may be used again. */
@@ -26,9 +28,13 @@ export class EventReader {
     this.#likeLast = new LikeLast(onlyText)
   }
 
-  /** Throws for an event without an end, and what the listener throws. */
-  push (bytes: Buffer): void {
+  /**
+   * Throws for an event without an end, and what the listener throws.
+   * @param early called behind the first event that told something, where these bytes have more than that
+   */
+  push (bytes: Buffer, early: () => void): void {
     const likeLast = this.#likeLast
+    let isEarly = !this.#listener.hasTold
     let at = 0
     while (at < bytes.length) {
       const isBegin = this.#cutter.isBetween
@@ -45,6 +51,9 @@ export class EventReader {
         if (isBegin && said !== null) likeLast.learn(part, data, said)
       }
       at += part.length
+      if (!isEarly || !this.#listener.hasTold) continue
+      isEarly = false
+      if (at < bytes.length) early()
     }
     likeLast.letGo()
   }

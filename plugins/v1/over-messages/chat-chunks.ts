@@ -83,6 +83,7 @@ export class ChatChunks implements ChunkTranslator, EventListener {
   #frames: Partial<Record<TextKind, DeltaFrame>> = {}
   #reason = 'stop'
   #isOver = false
+  #hasTold = false
   /** The calls, by the number of their block. */
   readonly #calls = new Map<unknown, number>()
   readonly #spent = new Spent()
@@ -95,8 +96,11 @@ export class ChatChunks implements ChunkTranslator, EventListener {
   }
 
   /** Throws what the upstream tells of a failure, and for what is no event of a message. */
-  chunk (bytes: Buffer): Buffer | null {
-    this.#events.push(bytes)
+  chunk (bytes: Buffer, early: (piece: Buffer) => void): Buffer | null {
+    this.#events.push(bytes, () => {
+      const piece = this.#out.take()
+      if (piece !== null) early(piece)
+    })
     return this.#out.take()
   }
 
@@ -110,6 +114,9 @@ export class ChatChunks implements ChunkTranslator, EventListener {
   failed (): { readonly last: Buffer | null, readonly isTold: boolean } {
     return { last: this.#out.take(), isTold: this.#isOver }
   }
+
+  /** A piece of text, of thinking or of a call was told. */
+  get hasTold (): boolean { return this.#hasTold }
 
   event (data: string): Json | null {
     if (this.#isOver) return null
@@ -163,6 +170,7 @@ export class ChatChunks implements ChunkTranslator, EventListener {
 
   #delta ({ index, delta }: Json): void {
     if (!isObject(delta)) return
+    this.#hasTold = true
     if (delta.type === 'text_delta') return this.#text('content', delta.text)
     if (delta.type === 'thinking_delta') return this.#text('reasoning_content', delta.thinking)
     const call = this.#calls.get(index)

@@ -20,6 +20,7 @@ class Reader implements AnswerSink {
   }
 
   end (): void { this.got.push('END') }
+  flush (): void { this.got.push('FLUSH') }
   fail (error: SvcError): void { this.got.push(`FAILED ${error.message}`) }
   onDrain (resume: () => void): void { this.resume = resume }
 }
@@ -65,6 +66,19 @@ test('the end of an answer that is handed on leaves in the turn of its last chun
   await settled
 })
 
+test('what is translated early leaves before the rest of its chunk is translated', async t => {
+  const { call, reader } = await play(false, loud({
+    chunk: (bytes, early) => {
+      early(bytes.subarray(0, 1))
+      reader.got.push('the rest')
+      return bytes.subarray(1)
+    }
+  }))
+  await turn()
+  call.data(Buffer.from('ab'))
+  t.same(reader.got, ['200', 'a', 'FLUSH', 'the rest', 'b'])
+})
+
 for (const isPulled of [true, false]) {
   const how = isPulled ? 'by iteration' : 'as it comes'
   test(`an answer that is translated ${how} arrives in its order, with what came before its reader was there`, async t => {
@@ -94,6 +108,31 @@ for (const isPulled of [true, false]) {
     reader.resume()
     await settled
     t.same(reader.got, ['200', 'A', 'B', '.', 'END'])
+  })
+
+  test(`what is translated early of a chunk ${how} comes before the rest, also where that cannot be translated, and asks to pause as any`, async t => {
+    const early = loud({
+      chunk: (bytes, early) => {
+        early(bytes.subarray(0, 1))
+        if (bytes.length === 1) throw broken
+        return bytes.length === 2 ? null : bytes.subarray(2)
+      }
+    })
+    const { call, reader, settled } = await play(isPulled, early)
+    const got = (): readonly string[] => reader.got.filter(text => text !== 'FLUSH')
+    await turn()
+    call.data(Buffer.from('abc'))
+    await turn()
+    reader.isSlow = true
+    call.data(Buffer.from('de'))
+    await turn()
+    call.data(Buffer.from('f'))
+    await turn()
+    t.same(got(), ['200', 'a', 'c', 'd'])
+    reader.isSlow = false
+    reader.resume()
+    await settled
+    t.same(got(), ['200', 'a', 'c', 'd', 'f', '!', 'FAILED the engine is gone'])
   })
 
   test(`an answer translated ${how} that breaks off tells it behind what came, in its own words or with the failure`, async t => {

@@ -118,7 +118,7 @@ t.test('the events of a message become the same chunks, whether they are read or
     const chunks = new ChatChunks(head, true)
     const told: Array<Buffer | null> = []
     try {
-      for (const part of parts) told.push(chunks.chunk(part))
+      for (const part of parts) told.push(chunks.chunk(part, piece => told.push(piece)))
       chunks.end()
     } catch (error) {
       told.push(chunks.failed().last, Buffer.from((error as { readonly code: string }).code))

@@ -130,7 +130,9 @@ t.test('a message that is cut at any byte ends as one that failed, and its chunk
   ].join(''))
   const read = (parts: readonly Buffer[]): { readonly told: string, readonly isWhole: boolean } => {
     const chunks = new ChatChunks({ id: 'c', created: 1, model: 'm' }, true)
-    const told = parts.map(part => chunks.chunk(part)?.toString() ?? '').join('')
+    const pieces: Array<Buffer | null> = []
+    for (const part of parts) pieces.push(chunks.chunk(part, piece => pieces.push(piece)))
+    const told = pieces.map(piece => piece?.toString() ?? '').join('')
     const { last, isTold } = chunks.failed()
     assert.equal(last, null)
     if (!isTold) assert.throws(() => chunks.end(), { code: 'dispatch.upstream_failed' })

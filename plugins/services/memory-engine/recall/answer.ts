@@ -3,7 +3,8 @@ import { chunkId, namesIn, SHOWN, sourcesOf, type ShownMemory } from '../memorie
 import type { BankRow } from '../store/bank-table.js'
 import type { Store } from '../store/store.js'
 import { wireTime } from '../wire/times.js'
-import { AnswerBytes } from './answer-bytes.js'
+import { AnswerBytes, DECIMAL } from './answer-bytes.js'
+import type { Scored } from './fuse.js'
 import type { Recalled } from './recall.js'
 import type { RecalledRow } from './recalled-row.js'
 import { tokensOf } from './tokens.js'
@@ -32,47 +33,72 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
       : sourceFacts(store, bank.bank_id, rows, facts.max_tokens)
   }
   const answer = new AnswerBytes()
-  answer.ascii('{"results":[')
-  for (const [i, { row, scores: { reranker, semantic, keyword }, final }] of results.entries()) {
-    if (i > 0) answer.ascii(',')
+  answer.text('{"results":[')
+  for (const [i, { row, scores, final }] of results.entries()) {
+    if (i > 0) answer.bytes(COMMA)
     answer.bytes(shownOf(bank.bank_id, row))
-    const ids = sources.get(row.seq)
-    if (ids !== undefined) answer.bytes(Buffer.from(`,"source_fact_ids":${JSON.stringify(ids)}`))
-    answer.ascii(`${ids === undefined ? ',"source_fact_ids":null' : ''},"scores":{"final":${digits(final)},` +
-      `"reranker":${digits(reranker)},"semantic":${digits(semantic)},"keyword":${digits(keyword)}},"attachments":null}`)
+    addEnd(answer, sources.get(row.seq) ?? null, scores, final)
   }
-  answer.bytes(Buffer.from(`],${JSON.stringify(others).slice(1)}`))
+  answer.text(`],${JSON.stringify(others).slice(1)}`)
   return answer.joined()
 }
 
-/** From 000 to 999. */
-const thousands = Array.from({ length: 1000 }, (_, i) => String(1000 + i).slice(1))
+const COMMA = Buffer.from(',')
 
-/** A score with six decimals, which is all that it means. To write all that a number has takes longer than to find it. Pure. */
-function digits (score: number | null): string {
-  if (score === null) return 'null'
-  if (!(score >= 0 && score < 0.9999995)) return JSON.stringify(score)
-  const millionths = Math.round(score * 1_000_000)
-  const high = Math.floor(millionths / 1000)
-  return `0.${thousands[high]!}${thousands[millionths - high * 1000]!}`
+/** What is told of a memory beyond itself: its scores with six decimals, which is all that they mean. Pure. */
+function endOf (sources: readonly string[] | null, { reranker, semantic, keyword }: Numbers, final: number): string {
+  const scores = { final, reranker, semantic, keyword }
+  const told = { source_fact_ids: sources, scores, attachments: null }
+  const text = JSON.stringify(told, (_, value: unknown) => typeof value === 'number' ? Math.round(value * 1e6) / 1e6 : value)
+  return `,${text.slice(1)}`
 }
 
-const shown = new WeakMap<RecalledRow, { readonly bankId: string, readonly bytes: Buffer }>()
+type Numbers = Pick<Scored, 'reranker' | 'semantic' | 'keyword'>
+
+interface End {
+  readonly bytes: Buffer
+  /** Where its numbers stand; null is told of those without one. */
+  readonly at: Readonly<Record<'final' | 'semantic' | 'keyword', number>>
+}
+
+/** By whether there is a number of the vectors (1), and one of the words (2). */
+const ends: readonly End[] = [0, 1, 2, 3].map(has => {
+  const scores = { reranker: null, semantic: (has & 1) === 0 ? null : 2, keyword: (has & 2) === 0 ? null : 2 }
+  const text = endOf(null, scores, 2).replaceAll('2', DECIMAL)
+  const at = (name: string): number => text.indexOf(`"${name}":`) + name.length + 3
+  return { bytes: Buffer.from(text), at: { final: at('final'), semantic: at('semantic'), keyword: at('keyword') } }
+})
+
+function addEnd (answer: AnswerBytes, sources: readonly string[] | null, scores: Numbers, final: number): void {
+  const { reranker, semantic, keyword } = scores
+  const isUsual = sources === null && reranker === null && isDecimal(final) && isDecimal(semantic ?? 0) && isDecimal(keyword ?? 0)
+  if (!isUsual) return answer.text(endOf(sources, scores, final))
+  const { bytes, at } = ends[(semantic === null ? 0 : 1) + (keyword === null ? 0 : 2)]!
+  const { size } = answer
+  answer.bytes(bytes)
+  answer.decimal(size + at.final, final)
+  if (semantic !== null) answer.decimal(size + at.semantic, semantic)
+  if (keyword !== null) answer.decimal(size + at.keyword, keyword)
+}
+
+/** Whether it can be written as a decimal is. Pure. */
+function isDecimal (score: number): boolean {
+  return score >= 0 && score < 9.999999
+}
 
 /** What every answer says of a memory, as the beginning of its JSON. Rows are held from recall to recall, and this with them. */
 function shownOf (bankId: string, row: RecalledRow): Buffer {
-  const known = shown.get(row)
-  if (known?.bankId === bankId) return known.bytes
+  if (row.told?.bankId === bankId) return row.told.bytes
   const bytes = Buffer.from(JSON.stringify({ ...memoryOf(bankId, row), entities: namesIn(row.entities) }).slice(0, -1))
-  shown.set(row, { bankId, bytes })
+  row.told = { bankId, bytes }
   return bytes
 }
 
-function factOf (bankId: string, row: RecalledRow): WireObject {
+function factOf (bankId: string, row: Omit<RecalledRow, 'told'>): WireObject {
   return { ...memoryOf(bankId, row), source_fact_ids: null, scores: null, attachments: null }
 }
 
-function memoryOf (bankId: string, row: RecalledRow) {
+function memoryOf (bankId: string, row: Omit<RecalledRow, 'told'>) {
   return {
     id: row.id, text: row.text, type: row.fact_type, entities: null as readonly string[] | null, context: row.context ?? '',
     occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),

@@ -9,7 +9,10 @@ const FROM = `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wante
 /** What answers say of a memory that was found. */
 export type RecalledRow = Pick<ShownMemory,
   'seq' | 'id' | 'chunk' | 'text' | 'context' | 'fact_type' | 'entities' | 'tags' | 'metadata' | 'occurred_start' | 'occurred_end' |
-  'mentioned_at' | 'updated_at' | 'document_id' | 'chunk_index'>
+  'mentioned_at' | 'updated_at' | 'document_id' | 'chunk_index'> & {
+    /** What answers of a bank of that name have said of it; null before the first one. */
+    told: { readonly bankId: string, readonly bytes: Buffer } | null
+  }
 
 /** In the order of `COLUMNS`. */
 type Values = [
@@ -28,6 +31,6 @@ function rowOf ([
 ]: Values): RecalledRow {
   return {
     seq, id, chunk, text, context, fact_type, entities, tags, metadata,
-    occurred_start, occurred_end, mentioned_at, updated_at, document_id, chunk_index
+    occurred_start, occurred_end, mentioned_at, updated_at, document_id, chunk_index, told: null
   }
 }
