@@ -88,7 +88,10 @@ export async function answerRequest (core: Core, request: WireRequest): Promise<
   const start = performance.now()
   const found = find(request)
   const isFound = !('answer' in found)
-  if (isFound && found.params.bank_id !== undefined) found.params.bank_id = bankOf(core.store, found.params.bank_id)
+  if (isFound && found.params.bank_id !== undefined) {
+    core.store.lookForOthers()
+    found.params.bank_id = bankOf(core.store, found.params.bank_id)
+  }
   const answer = isFound ? await handle(core, request, found) : found.answer
   const { route, params } = isFound ? { route: found.route.path, params: found.params } : { route: null, params: {} }
   for (const listener of core.hooks.answered) {

@@ -12,7 +12,9 @@ export const MOST_ALIASES = 10_000
  * reached by no other, whatever was allowed once.
  */
 export function bankOf (store: Store, name: string): string {
-  return store.get<{ bank_id: string }>(`SELECT b.bank_id FROM bank_aliases a JOIN banks b ON b.seq = a.bank WHERE a.alias = ? AND b.bank_id NOT GLOB 'private__*'`, [name])?.bank_id ?? name
+  const known = store.kept<{ bank_id: string }>(
+    `SELECT b.bank_id FROM bank_aliases a JOIN banks b ON b.seq = a.bank WHERE a.alias = ? AND b.bank_id NOT GLOB 'private__*'`, [name])
+  return known?.bank_id ?? name
 }
 
 /** Why a bank cannot be called so too; null if it can. */

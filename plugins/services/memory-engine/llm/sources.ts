@@ -22,6 +22,7 @@ const LONGEST_QUERY = 2000
 export async function readSources (
   core: Core, bank: BankRow, query: SourceQuery, signal: AbortSignal
 ): Promise<readonly RecalledRow[]> {
+  core.store.lookForOthers()
   const { results } = await recall(core, bank, {
     query: query.query.slice(0, LONGEST_QUERY), types: query.types, tags: query.tags, tags_match: query.tagsMatch,
     tag_groups: query.tagGroups,

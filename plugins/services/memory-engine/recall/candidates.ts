@@ -19,7 +19,6 @@ export class Candidates {
   constructor (core: Core) {
     this.#store = core.store
     this.#held = heldMemoriesOf(core)
-    this.#store.lookForOthers()
   }
 
   /** Reads those of the first ones that an answer of so many tokens has room for, while something else is waited for. */

@@ -110,7 +110,7 @@ function byVectors (
 ): readonly Found[] {
   const identity = embedIdentity(core)
   if (identity === null) return []
-  const model = core.store.get<{ seq: number }>(
+  const model = core.store.kept<{ seq: number }>(
     'SELECT seq FROM embed_models WHERE name = ? AND dimensions = ?', [identity, vector.length])
   return model === undefined ? [] : vectorIndexOf(core).search(bank.seq, model.seq, vector, wanted, condition)
 }

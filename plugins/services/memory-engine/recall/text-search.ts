@@ -16,7 +16,7 @@ export function searchText (
   const words = queryWords(query)
   if (words.length === 0) return []
   const index = textIndexOf(bank)
-  const isLarge = store.get<{ count: number }>(`SELECT count(*) AS count FROM ${index}_docsize`)!.count > MOST_SCORED
+  const isLarge = store.kept<{ count: number }>(`SELECT count(*) AS count FROM ${index}_docsize`)!.count > MOST_SCORED
   const phrases = isLarge ? telling(store, index, words.map(phrase)) : words.map(phrase)
   const search = (match: readonly string[]): readonly Found[] => run(store, index, match.join(' OR '), wanted, condition, isLarge)
   const found = search(phrases)

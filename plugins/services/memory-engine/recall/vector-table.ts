@@ -40,7 +40,7 @@ export function modelNumber (store: Store, name: string, dimensions: number): nu
 
 /** Of the model that goes by this name now; -1 if nothing was embedded with it. */
 export function knownModel (store: Store, name: string): number {
-  return store.get<{ seq: number }>('SELECT seq FROM embed_models WHERE name = ? ORDER BY seq DESC LIMIT 1', [name])?.seq ?? -1
+  return store.kept<{ seq: number }>('SELECT seq FROM embed_models WHERE name = ? ORDER BY seq DESC LIMIT 1', [name])?.seq ?? -1
 }
 
 /** Replaces whatever vector the memory had. Called in a transaction. */

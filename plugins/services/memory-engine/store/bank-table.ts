@@ -19,7 +19,7 @@ export interface BankRow {
 export const LONGEST_ID_BYTES = 192
 
 export function findBank (store: Store, bankId: string): BankRow | undefined {
-  return store.get<BankRow>('SELECT * FROM banks WHERE bank_id = ?', [bankId])
+  return store.kept<BankRow>('SELECT * FROM banks WHERE bank_id = ?', [bankId])
 }
 
 /** Throws the wire's 404. */

@@ -10,11 +10,16 @@ interface Seen {
   readonly others: number
 }
 
+const MOST_KEPT = 500
+const LONGEST_KEY = 1000
+
 /** The database of the memory. */
 export class Store extends SqlFile {
   #writes = 0
   #changes = 0
   #seen: Seen = { writes: -1, count: -1, others: -1 }
+  readonly #kept = new Map<string, unknown>()
+  #keptAt: Pick<Seen, 'writes' | 'others'> = { writes: -1, others: -1 }
 
   /** Grows with each statement that has changed rows, those that were taken back included. */
   get writes (): number { return this.#writes }
@@ -30,6 +35,23 @@ export class Store extends SqlFile {
     this.#see({ ...this.#seen, others: this.get<{ data_version: number }>('PRAGMA data_version')!.data_version })
   }
 
+  /**
+   * As `get`, of the little that nearly every request asks for: it is read once, until anything is written. What another program
+   * writes shows from the next `lookForOthers` on. The row is shared: nobody may change it.
+   */
+  kept<T> (sql: string, values: readonly Cell[] = []): T | undefined {
+    if (this.#keptAt.writes !== this.#writes || this.#keptAt.others !== this.#seen.others) {
+      this.#kept.clear()
+      this.#keptAt = { writes: this.#writes, others: this.#seen.others }
+    }
+    const key = sql + JSON.stringify(values)
+    if (this.#kept.has(key)) return this.#kept.get(key) as T | undefined
+    const row = this.get<T>(sql, values)
+    if (this.#kept.size >= MOST_KEPT) this.#kept.clear()
+    if (key.length <= LONGEST_KEY) this.#kept.set(key, row)
+    return row
+  }
+
   #see (seen: Seen): void {
     if (seen.count !== this.#seen.count || seen.others !== this.#seen.others) this.#changes++
     this.#seen = seen
@@ -39,6 +61,21 @@ export class Store extends SqlFile {
     const result = super.run(sql, values)
     if (result.changes > 0) this.#writes++
     return result
+  }
+
+  override exec (sql: string): void {
+    super.exec(sql)
+    this.#writes++
+  }
+
+  override transaction<T> (work: () => T): T {
+    try {
+      return super.transaction(work)
+    } catch (error) {
+      // what was read meanwhile has been taken back
+      this.#writes++
+      throw error
+    }
   }
 
   /**
