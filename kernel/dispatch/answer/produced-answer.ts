@@ -3,7 +3,7 @@ import type { AnswerSink } from './answer-sink.js'
 
 /**
  * Runs work that makes an answer and hands it to a sink: at the reader's pace, cancellable at every step, with one
- * single end. Returns the function that gives it up.
+ * single end. Work that fails has its signal aborted. Returns the function that gives it up.
  * @param told what the reader is told of a failure; `started` once the head is out
  */
 export function runProduced (
@@ -41,7 +41,10 @@ export function runProduced (
     sink.end()
   }
   run().catch((error: unknown) => {
-    if (!controller.signal.aborted) sink.fail(told(error, started))
+    if (controller.signal.aborted) return
+    sink.fail(told(error, started))
+    // what the work has begun and not waited for
+    controller.abort(error)
   }).finally(settled)
   return reason => {
     controller.abort(reason)

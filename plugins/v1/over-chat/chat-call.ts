@@ -52,6 +52,8 @@ export async function askChat (dispatch: DispatchService, call: ChatCall): Promi
     signal,
     ...otherwise === undefined ? {} : { otherwise }
   })
+  // of a writer that cannot be made the failure is told, and the call given up with the signal
+  asked.catch(() => {})
   const writer = call.writer()
   const reader = new ChatReader(writer)
   const told = await asked

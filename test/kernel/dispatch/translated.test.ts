@@ -66,6 +66,19 @@ test('the end of an answer that is handed on leaves in the turn of its last chun
   await settled
 })
 
+test('work that fails gives up what it has begun', async t => {
+  const reader = new Reader()
+  let begun: AbortSignal | null = null
+  await new Promise<void>(resolve => {
+    runProduced(signal => {
+      begun = signal
+      return Promise.reject(broken)
+    }, reader, error => error as SvcError, resolve)
+  })
+  t.same(reader.got, ['FAILED the engine is gone'])
+  t.equal(begun!.aborted, true)
+})
+
 test('what is translated early leaves before the rest of its chunk is translated', async t => {
   const { call, reader } = await play(false, loud({
     chunk: (bytes, early) => {

@@ -95,3 +95,17 @@ t.test('the first piece of a chat that is made of a message leaves before the ot
   call.data(Buffer.from([event('message_start', { message: { model: 'x' } }), ...['one', 'two', 'three'].map(delta), event('message_stop', {})].join('')))
   checkFirst(t, reader)
 })
+
+t.test('an answer whose writer cannot be made fails with that, and its call is given up', async t => {
+  const control = new AbortController()
+  const call = new CallSink(control.signal)
+  let left = 0
+  call.onGone = () => { left++ }
+  call.watch()
+  const dispatch = { call: () => call.answer } as unknown as DispatchService
+  const writer = (): never => { throw new Error('no writer') }
+  const asked = askChat(dispatch, { request: { requestId: 'r', headers: {} }, body: {}, stream: true, writer, warnings: [], signal: control.signal })
+  await t.rejects(asked, { message: 'no writer' })
+  control.abort()
+  t.equal(left, 1)
+})
