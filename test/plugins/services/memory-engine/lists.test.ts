@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
 import { openInThread } from './support.js'
 
 t.setTimeout(120_000)
@@ -10,6 +11,17 @@ t.setTimeout(120_000)
 /** More than any list has without a limit. */
 const MANY = 1020
 const FEWER = 240
+/** What the engine makes of each kind. All others are copies of these: it would write as much in a hundred times the time. */
+const MADE = 30
+
+/** Until there are `many`: copies number `i` of the rows `made` that a table has, with what makes each one of its own. */
+function copied (store: Store, table: string, many: number, own: Readonly<Record<string, string>>, which = 'true'): void {
+  const { made } = store.get<{ made: number }>(`SELECT count(*) AS made FROM ${table} WHERE ${which}`)!
+  const columns = store.all<{ name: string }>(`SELECT name FROM pragma_table_info('${table}')`).map(({ name }) => name).filter(name => name !== 'seq')
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${many / made - 1})
+    INSERT INTO ${table} (${columns.join()}) SELECT ${columns.map(name => own[name] ?? `made.${name}`).join()}
+    FROM n CROSS JOIN (SELECT * FROM ${table} WHERE ${which}) AS made`)
+}
 
 interface TreeNode {
   readonly id: string
@@ -47,24 +59,37 @@ t.test('a list of thousands is read page by page, each of which costs what it ho
     t.equal((await call('POST', `${bank}/memories`, { items })).status, 200)
   }
   const [{ id: memory }] = (await call('GET', `${bank}/memories/list?q=${encodeURIComponent('Note 7.')}`)).body.items
-  for (let i = 0; i < MANY; i++) {
+  for (let i = 0; i < MADE; i++) {
     await call('PATCH', `${bank}/memories/${memory}`, { context: `context ${i}` })
     await call('POST', `${bank}/aliases`, { alias: `alias ${i}` })
-    if (i >= FEWER) continue
     await call('POST', `${bank}/webhooks`, { url: `https://example.com/${i}`, event_types: ['retain.completed'], enabled: false })
     await call('POST', `${bank}/directives`, { name: `rule ${i}`, content: 'Be brief.', tags: [`d${i % 2}`] })
     await call('POST', `${bank}/mental-models`, { name: `model ${i}`, source_query: 'What?', tags: [`m${i % 2}`] })
   }
   const folders: string[] = []
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < MADE; i++) {
     // a chain of ten, then folders of the top
     const parent = i > 0 && i < 10 ? { parent_id: folders[i - 1] } : {}
     folders.push((await call('POST', `${bank}/knowledge-base/folders`, { name: `folder ${i}`, ...parent })).body.id as string)
   }
-  for (let i = 0; i < MANY; i++) await call('POST', `${bank}/knowledge-base/pages`, { name: `page ${i}`, source_query: 'What?', parent_id: folders[i % 30], tags: [`p${i % 3}`] })
+  for (let i = 0; i < MADE; i++) {
+    await call('POST', `${bank}/knowledge-base/pages`, { name: `page ${i}`, source_query: 'What?', parent_id: folders[i], tags: [`p${i % 3}`] })
+  }
+  // a copy of one that is still to be done would be done as well
+  for (const status of ['pending', 'processing']) while ((await call('GET', `${bank}/operations?status=${status}`)).body.total > 0);
 
-  // what a model would have made: a store of its own writes them as the engine does
   const store = openStore(join(folder, 'memory', 'memory.db'))
+  const named = { id: 'made.id || \'-\' || i', name: 'made.name || \'.\' || i' }
+  copied(store, 'memory_history', MANY, { changed_at: 'made.changed_at + i' })
+  copied(store, 'bank_aliases', MANY, { alias: 'made.alias || \'.\' || i' })
+  copied(store, 'webhooks', FEWER, { id: named.id, url: 'made.url || \'.\' || i' })
+  copied(store, 'directives', FEWER, named)
+  copied(store, 'mental_models', FEWER, named, 'name LIKE \'model %\'')
+  copied(store, 'mental_models', MANY, named, 'name LIKE \'page %\'')
+  const copiedModel = `(SELECT seq FROM mental_models WHERE id = (SELECT id FROM mental_models WHERE seq = made.model) || '-' || i)`
+  copied(store, 'knowledge_nodes', MANY, { ...named, model: copiedModel }, 'kind = \'page\'')
+  copied(store, 'operations', MANY, { id: named.id })
+  // what a model would have made is written as the engine does
   const { seq } = store.get<{ seq: number }>('SELECT seq FROM banks')!
   store.exec(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${2 * MANY - 1})
     INSERT INTO memories (id, bank, text, text_hash, fact_type, tags, state, created_at, updated_at)
@@ -93,8 +118,8 @@ t.test('a list of thousands is read page by page, each of which costs what it ho
     { path: `memories/${memory}/history`, total: MANY, preset: 1000, items: body => body },
     { path: `mental-models/${model}/history`, total: MANY, preset: 1000, items: body => body },
     { path: 'observations/scopes', total: MANY, preset: 100, items: ({ scopes }) => scopes },
-    { path: 'knowledge-base/tree', total: MANY + 30, preset: 1000, items: ({ roots }) => flat(roots) },
-    { path: 'knowledge-base/tree?tags=p1&tags_match=any_strict', total: MANY / 3 + 30, preset: MANY / 3 + 30, items: ({ roots }) => flat(roots) },
+    { path: 'knowledge-base/tree', total: MANY + MADE, preset: 1000, items: ({ roots }) => flat(roots) },
+    { path: 'knowledge-base/tree?tags=p1&tags_match=any_strict', total: MANY / 3 + MADE, preset: MANY / 3 + MADE, items: ({ roots }) => flat(roots) },
     { path: 'operations', total: operations, preset: 20, most: 100, items: ({ operations: all }) => all },
     { path: 'memories/list?type=world', total: chunks + MANY, preset: 100, items: inItems },
     { path: 'documents?tags_match=any', total: MANY + 1, preset: 100, items: inItems }
