@@ -1,4 +1,4 @@
-import { request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -145,21 +145,32 @@ t.test('a session is a name and no more: any id is taken, an ended one is gone, 
   t.equal((await gateway.fetch('/mcp/shop', { headers: { ...session, accept: 'text/event-stream' } })).status, 404)
   t.equal((await remove({})).status, 400)
 
+  // thousands of requests by `fetch` would cost more than their answers
+  const agent = new Agent({ keepAlive: true, maxSockets: 40 })
+  t.teardown(() => agent.destroy())
+  const send = async (method: string, headers: Record<string, string>, message?: object): Promise<IncomingMessage> => {
+    const request = httpRequest(`${gateway.baseUrl}/mcp/shop`, { agent, method, headers })
+    const response = once(request, 'response') as Promise<[IncomingMessage]>
+    request.end(message === undefined ? undefined : JSON.stringify(message))
+    return (await response)[0]
+  }
+  const statusOf = async (message: object, headers: Record<string, string>): Promise<number> => {
+    const response = await send('POST', { ...JSON_HEADERS, ...headers }, message)
+    await once(response.resume(), 'end')
+    return response.statusCode!
+  }
   // of both eras, each under a name of its own, and none is seen again
   const arriveOne = async (client: number): Promise<void> => {
     const own = { 'x-svc-agent': `agent-${client}` }
-    const { status } = client % 2 === 0
-      ? await post(gateway, ask('tools/list', { _meta: modernMeta }), { ...own, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' })
-      : await post(gateway, initialize(`client ${client}`), own)
+    const status = client % 2 === 0
+      ? await statusOf(ask('tools/list', { _meta: modernMeta }), { ...own, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' })
+      : await statusOf(initialize(`client ${client}`), own)
     if (status !== 200) throw new Error(`client ${client} was answered ${status}`)
     if (client % 20 !== 1) return
     // and some leave in the middle of a stream
-    const leaving = new AbortController()
-    const stream = await gateway.fetch('/mcp/shop', {
-      headers: { 'accept': 'text/event-stream', 'mcp-session-id': `session-${client}` }, signal: leaving.signal
-    })
-    if (stream.status !== 200) throw new Error(`the stream of client ${client} was answered ${stream.status}`)
-    leaving.abort()
+    const stream = await send('GET', { 'accept': 'text/event-stream', 'mcp-session-id': `session-${client}` })
+    if (stream.statusCode !== 200) throw new Error(`the stream of client ${client} was answered ${stream.statusCode}`)
+    stream.destroy()
   }
   const arrive = async (count: number): Promise<void> => {
     for (let at = 0; at < count; at += 40) await Promise.all(Array.from({ length: 40 }, (_, i) => arriveOne(at + i)))
