@@ -8,7 +8,7 @@ export interface RawClient {
   /** Everything that came so far, as latin1. */
   readonly text: () => string
   readonly closed: Promise<void>
-  send (text: string): void
+  send (part: string | Buffer): void
   /** Resolves when what came matches. */
   seen (pattern: RegExp): Promise<string>
 }
