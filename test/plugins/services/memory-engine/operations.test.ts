@@ -128,3 +128,23 @@ t.test('the parts of a retain come in their order and none is left out, where on
   t.equal((await call('POST', `lasting/operations/${lasting.id}/retry`)).status, 200)
   await whole('lasting', lasting.id)
 })
+
+t.test('the last thousand operations of a bank are kept, and of the older ones those that are not over or failed', async t => {
+  const { call, path } = openEngine(t)
+  const retain = async (content: string): Promise<void> => {
+    const { body } = await call('POST', 'b/memories', { items: [{ content }], async: true })
+    await over(call, 'b', body.operation_id as string)
+  }
+  await retain('Dave likes tea.')
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  const columns = store.all<{ name: string }>(`SELECT name FROM pragma_table_info('operations')`)
+    .map(({ name }) => name).filter(name => !['seq', 'id', 'status'].includes(name))
+  store.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100)
+    INSERT INTO operations (id, status, ${columns.join()})
+    SELECT 'copy-' || i, CASE WHEN i <= 3 THEN 'failed' ELSE 'completed' END, ${columns.map(name => `made.${name}`).join()}
+    FROM n CROSS JOIN (SELECT * FROM operations WHERE status = 'completed' LIMIT 1) AS made`)
+  await retain('Dave likes coffee.')
+  t.equal((await call('GET', 'b/operations?status=failed')).body.total, 3)
+  t.equal((await call('GET', 'b/operations')).body.total, 1000 + 3)
+})
