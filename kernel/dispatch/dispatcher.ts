@@ -98,22 +98,19 @@ export class GatewayDispatcher implements DispatchService {
     return handled
   }
 
-  async call ({ body, contentType = 'application/json', model, priority, requestId, origin, signal, ...options }: PluginCall): Promise<CallAnswer> {
+  async call (call: PluginCall): Promise<CallAnswer> {
+    const { body, contentType = 'application/json', model, priority, requestId, origin, signal } = call
     signal.throwIfAborted()
     keepBody(body)
     const sink = new CallSink(signal)
     // the chain of gateways goes on: a part of a request that came back is refused like the whole
     const via = origin?.[VIA_HEADER]
     const place = priority ?? origin?.[PRIORITY_HEADER]
-    const headers = {
-      'content-type': contentType,
-      ...place === undefined ? {} : { [PRIORITY_HEADER]: place },
-      ...via === undefined ? {} : { [VIA_HEADER]: via }
-    }
+    const headers = { 'content-type': contentType, [PRIORITY_HEADER]: place, [VIA_HEADER]: via }
     const asked: Asked = {
       requestId, body, origin, request: { headers, raw: { rawHeaders: ['content-type', contentType] } }
     }
-    const refusal = this.#send(asked, options, sink, model ?? null)
+    const refusal = this.#send(asked, call, sink, model ?? null)
     if (refusal !== null) sink.fail(refusal)
     sink.watch()
     return await sink.answer

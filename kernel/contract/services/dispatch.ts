@@ -53,7 +53,7 @@ export interface ForwardOptions {
   /** How failures look on this route, when it is not the error envelope. */
   readonly dialect?: WireDialect
   /** What to do where a request leads to a slot or upstream that does not speak the surface. Absent: it is refused. */
-  readonly otherwise?: Otherwise
+  readonly otherwise?: Otherwise | undefined
   /** Sees the answer on its way out. */
   readonly tap?: AnswerTap
 }

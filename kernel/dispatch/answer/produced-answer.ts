@@ -1,6 +1,16 @@
 import { giverOf, type AdaptedAnswer, type ChunkGiver, type ChunkReader, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from './answer-sink.js'
 
+/** Made while nobody waits: a signal takes longer than most of what stands between a request and its engine's. */
+let spare: AbortController | null = null
+
+function madeAhead (): AbortController {
+  const controller = new AbortController()
+  // made when it is asked for first
+  void controller.signal
+  return controller
+}
+
 /**
  * Runs work that makes an answer and hands it to a sink: at the reader's pace, cancellable at every step, with one
  * single end. Work that fails has its signal aborted. Returns the function that gives it up.
@@ -10,7 +20,8 @@ export function runProduced (
   work: (signal: AbortSignal) => Promise<AdaptedAnswer>, sink: AnswerSink,
   told: (error: unknown, started: boolean) => SvcError, settled: () => void
 ): (reason: Error) => void {
-  const controller = new AbortController()
+  const controller = spare ?? new AbortController()
+  spare = null
   let started = false
   /** Ends the pause that a slow client asked for. */
   let wake = (): void => {}
@@ -45,7 +56,10 @@ export function runProduced (
     sink.fail(told(error, started))
     // what the work has begun and not waited for
     controller.abort(error)
-  }).finally(settled)
+  }).finally(() => {
+    settled()
+    spare ??= madeAhead()
+  })
   return reason => {
     controller.abort(reason)
     leave()

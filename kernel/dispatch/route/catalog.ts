@@ -30,7 +30,7 @@ interface AskedOf {
   readonly surface: SurfaceName
   /** As the client named it. */
   readonly model: string
-  readonly options?: { readonly otherwise?: Pick<Otherwise, 'surface'> }
+  readonly options?: { readonly otherwise?: Pick<Otherwise, 'surface'> | undefined }
 }
 
 /** Names that mean the same slot, where only one of the two is a slot's. */

@@ -9,22 +9,23 @@ const beside: ReadonlySet<string> = new Set(['thought', 'thoughtSignature', 'vid
 
 const contentKeys: ReadonlySet<string> = new Set(['role', 'parts'])
 const partKeys: ReadonlySet<string> = new Set([...beside, 'text', 'inlineData', 'fileData', 'functionCall', 'functionResponse'])
-const heldKeys = Object.entries({
-  inlineData: ['mimeType', 'data', 'displayName'],
-  fileData: ['mimeType', 'fileUri', 'displayName'],
-  functionCall: ['id', 'name', 'args'],
-  functionResponse: ['id', 'name', 'response', 'parts']
-}).map(([name, keys]) => [name, new Set(keys)] as const)
+const heldKeys: ReadonlyMap<string, ReadonlySet<string>> = new Map(Object.entries({
+  inlineData: new Set(['mimeType', 'data', 'displayName']),
+  fileData: new Set(['mimeType', 'fileUri', 'displayName']),
+  functionCall: new Set(['id', 'name', 'args']),
+  functionResponse: new Set(['id', 'name', 'response', 'parts'])
+}))
 
 /** Of these, what would change the answer. */
-const unsaid = ['videoMetadata', 'mediaResolution'] as const
+const unsaid: ReadonlySet<string> = new Set(['videoMetadata', 'mediaResolution'])
 
 /**
  * The conversation of a request as chat messages. Throws `validation.invalid` for what chat has no words for. Pure.
+ * @param asked with its members as the documents name them
  * @param keepsThoughts whether earlier thoughts go along; upstreams refuse them
  */
 export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: string[]): readonly object[] {
-  const system = member(asked, 'systemInstruction')
+  const system = asked.systemInstruction ?? null
   const open = new OpenCalls()
   const turns = new Turns()
   if (system !== null) turns.put({ role: 'system', content: systemText(system, warnings) })
@@ -44,11 +45,12 @@ export function chatMessages (asked: Json, keepsThoughts: boolean, warnings: str
 
 /** @param place where such parts stand, without numbers */
 function tellLeftOut (part: Json, place: string, warnings: string[]): void {
-  for (const key of unsaid) if (member(part, key) !== null) leave(warnings, `${place}.${key}: left out, chat completions have no word for it`)
   leaveStrangers(part, partKeys, place, warnings, camelCase)
-  for (const [name, keys] of heldKeys) {
-    const held = member(part, name)
-    if (isObject(held)) leaveStrangers(held, keys, `${place}.${name}`, warnings, camelCase)
+  for (const written of Object.keys(part)) {
+    const name = camelCase(written)
+    const [held, keys] = [part[written], heldKeys.get(name)]
+    if (keys !== undefined && isObject(held)) leaveStrangers(held, keys, `${place}.${name}`, warnings, camelCase)
+    else if (unsaid.has(name) && held !== null) leave(warnings, `${place}.${name}: left out, chat completions have no word for it`)
   }
 }
 

@@ -18,6 +18,14 @@ export function member (message: Json, name: string): unknown {
   return message[name] ?? message[snakeCase(name)] ?? null
 }
 
+/** A message with its members under the names of the documents, which win over the others. Pure. */
+export function named (message: Json): Json {
+  const keys = Object.keys(message)
+  if (!keys.some(key => key.includes('_', 1))) return message
+  const plain = keys.filter(key => camelCase(key) === key)
+  return Object.fromEntries([...keys, ...plain].map(key => [camelCase(key), message[key]]))
+}
+
 /** The name of a key as the documents spell it. Pure. */
 export function camelCase (key: string): string {
   return key.includes('_') ? key.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()) : key

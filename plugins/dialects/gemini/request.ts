@@ -1,7 +1,7 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
 import { given, isObject, leave, leaveStrangers, malformed, MOST_WARNINGS, untranslatable, type Json } from '../../v1/over-chat/ref.js'
 import { chatMessages } from './contents.js'
-import { camelCase, member } from './members.js'
+import { camelCase, named } from './members.js'
 import { jsonSchemaOf } from './schema.js'
 import { toolsOf } from './tools.js'
 
@@ -29,19 +29,22 @@ const thinkingKeys: ReadonlySet<string> = new Set(['includeThoughts', 'thinkingB
  * @param model name under which the gateway knows it
  * @param slot that will serve it; null for an upstream
  */
-export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig | null, stream: boolean): ChatRequest {
+export function chatRequest (written: Json, model: string, slot: NamedSlotConfig | null, stream: boolean): ChatRequest {
   const warnings: string[] = []
-  if (member(asked, 'cachedContent') !== null) throw untranslatable('cachedContent', 'a cache of the model\'s maker')
-  if (member(asked, 'safetySettings') !== null) warnings.push('safetySettings: left out, the gateway does not filter answers')
-  warnings.push(...strangers(asked, known, ''))
-  const config = member(asked, 'generationConfig') ?? {}
-  if (!isObject(config)) throw malformed('generationConfig', 'must be an object')
-  warnings.push(...strangers(config, settings, 'generationConfig.'))
+  const asked = named(written)
+  if (asked.cachedContent != null) throw untranslatable('cachedContent', 'a cache of the model\'s maker')
+  if (asked.safetySettings != null) warnings.push('safetySettings: left out, the gateway does not filter answers')
+  tellStrangers(written, known, '', warnings)
+  const set = asked.generationConfig ?? {}
+  if (!isObject(set)) throw malformed('generationConfig', 'must be an object')
+  tellStrangers(set, settings, 'generationConfig.', warnings)
+  const config = named(set)
   refuseForms(config)
-  const thinking = member(config, 'thinkingConfig')
-  if (thinking !== null && !isObject(thinking)) throw malformed('generationConfig.thinkingConfig', 'must be an object')
-  if (thinking !== null) leaveStrangers(thinking, thinkingKeys, 'generationConfig.thinkingConfig', warnings, camelCase)
-  const topK = member(config, 'topK')
+  const thought = config.thinkingConfig ?? null
+  if (thought !== null && !isObject(thought)) throw malformed('generationConfig.thinkingConfig', 'must be an object')
+  if (thought !== null) leaveStrangers(thought, thinkingKeys, 'generationConfig.thinkingConfig', warnings, camelCase)
+  const thinking = thought === null ? null : named(thought)
+  const topK = config.topK ?? null
   // upstreams that do not know it refuse every request with it
   if (topK !== null && topK !== USUAL_TOP_K && slot === null) warnings.push('generationConfig.topK: left out, chat completions have no such field and upstreams may refuse it')
   return {
@@ -50,39 +53,41 @@ export function chatRequest (asked: Json, model: string, slot: NamedSlotConfig |
       messages: chatMessages(asked, slot !== null, warnings),
       ...toolsOf(asked, warnings),
       temperature: config.temperature,
-      top_p: member(config, 'topP'),
+      top_p: config.topP,
       top_k: slot === null ? null : topK,
-      max_tokens: member(config, 'maxOutputTokens'),
-      stop: stopsOf(member(config, 'stopSequences')),
+      max_tokens: config.maxOutputTokens,
+      stop: stopsOf(config.stopSequences),
       seed: config.seed,
-      presence_penalty: member(config, 'presencePenalty'),
-      frequency_penalty: member(config, 'frequencyPenalty'),
+      presence_penalty: config.presencePenalty,
+      frequency_penalty: config.frequencyPenalty,
       response_format: responseFormat(config, warnings),
       ...logprobs(config, warnings),
       ...reasoning(thinking, slot, warnings),
       ...stream ? { stream, stream_options: { include_usage: true } } : {}
     }),
-    showsThoughts: thinking !== null && member(thinking, 'includeThoughts') === true,
+    showsThoughts: thinking?.includeThoughts === true,
     warnings
   }
 }
 
 /** What of a message is not known here, for people. */
-function strangers (message: Json, names: ReadonlySet<string>, at: string): string[] {
-  return Object.keys(message).filter(key => !names.has(camelCase(key)) && message[key] !== null).slice(0, MOST_WARNINGS)
-    .map(key => `${at}${key.slice(0, 64)}: not known here and left out`)
+function tellStrangers (message: Json, names: ReadonlySet<string>, at: string, warnings: string[]): void {
+  let told = 0
+  for (const key of Object.keys(message)) {
+    if (names.has(camelCase(key)) || message[key] === null) continue
+    if (told++ === MOST_WARNINGS) return
+    warnings.push(`${at}${key.slice(0, 64)}: not known here and left out`)
+  }
 }
 
 function refuseForms (config: Json): void {
-  const count = member(config, 'candidateCount')
+  const { candidateCount: count, responseModalities: modalities, speechConfig: speech, imageConfig: image } = config
   if (typeof count === 'number' && count > 1) throw untranslatable('generationConfig.candidateCount', 'more than one candidate')
-  const modalities = member(config, 'responseModalities')
   if (Array.isArray(modalities) && modalities.some(one => typeof one !== 'string' || one.toUpperCase() !== 'TEXT')) {
     throw untranslatable('generationConfig.responseModalities', 'an answer that is not text')
   }
-  for (const key of ['speechConfig', 'imageConfig']) {
-    if (member(config, key) !== null) throw untranslatable(`generationConfig.${key}`, 'an answer that is not text')
-  }
+  if (speech != null) throw untranslatable('generationConfig.speechConfig', 'an answer that is not text')
+  if (image != null) throw untranslatable('generationConfig.imageConfig', 'an answer that is not text')
 }
 
 function stopsOf (stops: unknown): unknown {
@@ -90,15 +95,15 @@ function stopsOf (stops: unknown): unknown {
 }
 
 function logprobs (config: Json, warnings: string[]): object {
-  if (member(config, 'responseLogprobs') === true) return { logprobs: true, top_logprobs: config.logprobs }
+  if (config.responseLogprobs === true) return { logprobs: true, top_logprobs: config.logprobs }
   if (config.logprobs != null) leave(warnings, 'generationConfig.logprobs: left out, it needs responseLogprobs')
   return {}
 }
 
 function responseFormat (config: Json, warnings: string[]): object | null {
-  const type = member(config, 'responseMimeType') ?? 'text/plain'
-  const schema = member(config, 'responseJsonSchema') ?? config._responseJsonSchema ?? null
-  const own = member(config, 'responseSchema')
+  const type = config.responseMimeType ?? 'text/plain'
+  const schema = config.responseJsonSchema ?? config._responseJsonSchema ?? null
+  const own = config.responseSchema ?? null
   if (type === 'text/plain') {
     if (schema !== null || own !== null) throw malformed('generationConfig.responseMimeType', 'must be application/json where a schema is given')
     return null
@@ -110,14 +115,14 @@ function responseFormat (config: Json, warnings: string[]): object | null {
 }
 
 /** A slot's template knows reasoning as on or off; others know how much. */
-function reasoning (config: unknown, slot: NamedSlotConfig | null, warnings: string[]): object {
-  const effort = isObject(config) ? effortOf(config) : null
+function reasoning (config: Json | null, slot: NamedSlotConfig | null, warnings: string[]): object {
+  const effort = config === null ? null : effortOf(config)
   if (slot === null) {
     if (effort === 'off') leave(warnings, 'generationConfig.thinkingConfig.thinkingBudget: left out, chat completions cannot turn thinking off')
     return effort === null || effort === 'off' ? {} : { reasoning_effort: effort }
   }
   const isOn = effort === null ? slot.enable_thinking : effort !== 'off'
-  const [level, budget] = isObject(config) ? [member(config, 'thinkingLevel'), member(config, 'thinkingBudget')] : []
+  const { thinkingLevel: level, thinkingBudget: budget } = config ?? {}
   return {
     ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } },
     ...typeof level === 'string' && effort !== null && effort !== 'off' ? { reasoning_effort: effort } : {},
@@ -127,7 +132,7 @@ function reasoning (config: unknown, slot: NamedSlotConfig | null, warnings: str
 
 /** Null where nothing is said. */
 function effortOf (config: Json): 'off' | 'low' | 'medium' | 'high' | null {
-  const level = member(config, 'thinkingLevel')
+  const { thinkingLevel: level, thinkingBudget: budget } = config
   if (typeof level === 'string') {
     switch (level.toUpperCase()) {
       case 'MINIMAL': case 'LOW': return 'low'
@@ -137,7 +142,6 @@ function effortOf (config: Json): 'off' | 'low' | 'medium' | 'high' | null {
       default: throw malformed('generationConfig.thinkingConfig.thinkingLevel', 'must be MINIMAL, LOW, MEDIUM or HIGH')
     }
   }
-  const budget = member(config, 'thinkingBudget')
   if (typeof budget !== 'number') return null
   if (budget === 0) return 'off'
   return budget < 0 ? 'medium' : budget < 4096 ? 'low' : budget < 16_384 ? 'medium' : 'high'

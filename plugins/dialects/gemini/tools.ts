@@ -17,10 +17,11 @@ interface FunctionTool {
 /**
  * `tools` and `toolConfig` of a request as chat has them. Tools that the API's maker would run are left out, which goes into
  * `warnings`. Throws `validation.invalid`. Pure.
+ * @param asked with its members as the documents name them
  */
 export function toolsOf (asked: Json, warnings: string[]): object {
   const all = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').flatMap((tool, i) => functionsOf(tool, `tools.${i}`, warnings))
-  const config = member(asked, 'toolConfig')
+  const config = asked.toolConfig ?? null
   if (isObject(config)) {
     if (member(config, 'retrievalConfig') !== null) leave(warnings, 'toolConfig.retrievalConfig: left out, nothing here looks it up')
     leaveStrangers(config, configKeys, 'toolConfig', warnings, camelCase)

@@ -21,7 +21,10 @@ export function taggedName (id: string): string {
 
 /** The name under which the gateway knows a model; one that nothing has comes back without the tag that says nothing. */
 export function nameHere (dispatch: Pick<DispatchService, 'target'>, name: string, surfaces: readonly SurfaceName[]): string {
-  const spellings = spellingsOf(name.trim())
-  const known = spellings.find(spelling => surfaces.some(surface => dispatch.target(spelling, surface) !== null))
+  const asked = name.trim()
+  const isKnown = (spelling: string): boolean => surfaces.some(surface => dispatch.target(spelling, surface) !== null)
+  if (asked !== '' && isKnown(asked)) return asked
+  const spellings = spellingsOf(asked)
+  const known = spellings.find(isKnown)
   return known ?? spellings.find(spelling => !spelling.endsWith(LATEST)) ?? name
 }

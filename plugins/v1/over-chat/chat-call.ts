@@ -43,14 +43,15 @@ export interface ChatCall {
 
 /** Asks for a chat completion and answers in the format of the writer. A refusal of the engine comes back as it is. */
 export async function askChat (dispatch: DispatchService, call: ChatCall): Promise<AdaptedAnswer> {
-  const { request: { requestId, headers: origin }, body, stream, otherwise, signal } = call
+  const { request: { requestId, headers: origin }, body, stream, completion, otherwise, signal } = call
   const asked = dispatch.call({
-    ...call.completion === undefined ? { surface: 'chat', path: '/chat/completions' } : { surface: call.completion, path: '/completions' },
+    surface: completion ?? 'chat',
+    path: completion === undefined ? '/chat/completions' : '/completions',
     body: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     requestId,
     origin,
     signal,
-    ...otherwise === undefined ? {} : { otherwise }
+    otherwise
   })
   // of a writer that cannot be made the failure is told, and the call given up with the signal
   asked.catch(() => {})
@@ -86,6 +87,7 @@ function toldBefore ({ headers }: CallAnswer): readonly string[] {
 class EventTranslator implements ChunkTranslator {
   readonly #reader: ChatReader
   readonly #writer: AnswerWriter
+  #early: (piece: Buffer) => void = () => {}
 
   constructor (reader: ChatReader, writer: AnswerWriter) {
     this.#reader = reader
@@ -93,11 +95,14 @@ class EventTranslator implements ChunkTranslator {
   }
 
   chunk (bytes: Buffer, early: (piece: Buffer) => void): Buffer | null {
-    this.#reader.push(bytes, () => {
-      const piece = this.#writer.take()
-      if (piece !== null) early(piece)
-    })
+    this.#early = early
+    this.#reader.push(bytes, this.#handOn)
     return this.#writer.take()
+  }
+
+  readonly #handOn = (): void => {
+    const piece = this.#writer.take()
+    if (piece !== null) this.#early(piece)
   }
 
   end (): Buffer | null {

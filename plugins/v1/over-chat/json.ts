@@ -36,12 +36,17 @@ export function bodyObject (bytes: Buffer): Json {
 function parsed (bytes: Buffer): Json {
   let value: unknown
   try {
-    value = JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''))
+    value = JSON.parse(bytes.toString('utf8', hasMark(bytes) ? 3 : 0))
   } catch {
     throw svcError('request.invalid_json', 'the body is not valid JSON')
   }
   if (isObject(value)) return value
   throw svcError('request.not_an_object', 'the body is JSON but not an object')
+}
+
+/** Whether a byte order mark stands before it. */
+function hasMark (bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
 
 /** Arguments that are no JSON object are the model's mistake: the client sees them, and its tool can say so. */
@@ -68,7 +73,15 @@ export function requestObject (bytes: Buffer): Json {
 
 /** The members of an object that are there; null is "not given". */
 export function given (members: Json): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null))
+  const there: Record<string, unknown> = {}
+  for (const key of Object.keys(members)) {
+    const value = members[key]
+    if (value === undefined || value === null) continue
+    // a client's own member may be called as what objects have already
+    if (key === '__proto__') Object.defineProperty(there, key, { value, enumerable: true, configurable: true, writable: true })
+    else there[key] = value
+  }
+  return there
 }
 
 /** A list whose members are objects. @param at where it stands in the request. Throws `validation.invalid`. */

@@ -87,6 +87,7 @@ export class ChatChunks implements ChunkTranslator, EventListener {
   /** The calls, by the number of their block. */
   readonly #calls = new Map<unknown, number>()
   readonly #spent = new Spent()
+  #early: (piece: Buffer) => void = () => {}
 
   constructor ({ id, created, model }: ChunkHead, tellsUsage: boolean) {
     this.#id = id
@@ -97,11 +98,14 @@ export class ChatChunks implements ChunkTranslator, EventListener {
 
   /** Throws what the upstream tells of a failure, and for what is no event of a message. */
   chunk (bytes: Buffer, early: (piece: Buffer) => void): Buffer | null {
-    this.#events.push(bytes, () => {
-      const piece = this.#out.take()
-      if (piece !== null) early(piece)
-    })
+    this.#early = early
+    this.#events.push(bytes, this.#handOn)
     return this.#out.take()
+  }
+
+  readonly #handOn = (): void => {
+    const piece = this.#out.take()
+    if (piece !== null) this.#early(piece)
   }
 
   /** Throws when the answer cannot be complete. */

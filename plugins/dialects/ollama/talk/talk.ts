@@ -39,15 +39,16 @@ export function talk (
   const name = nameHere(dispatch, model, ['chat'])
   const made = shaped(dispatch, name, at => request(asked, serverOf(slots, name, at)))
   const { request: { to, isEmpty, stream, warnings }, body, slot } = made
-  const isCold = slot !== null && !up.has(slots.status(slot).state)
-  const answered: Answered = { model, form, clock, startedAt, isCold }
+  // once it is asked for, a slot that was not up is still not
+  const answered = (): Answered => ({ model, form, clock, startedAt, isCold: slot !== null && !up.has(slots.status(slot).state) })
   const dialect = stream ? linesDialect : ollamaDialect
   return dispatch.compose(call, { surface: to, model, stream, dialect }, async signal => {
     if (isEmpty) {
       const reason = keepMs === 0 ? 'unload' : 'load'
+      const asAnswered = answered()
       await bring(services, call, slot ?? await known(dispatch, name, signal), reason, signal)
       if (reason === 'load') keep(slots, slot, keepMs)
-      return told(emptyAnswer(answered, reason), stream, warnings)
+      return told(emptyAnswer(asAnswered, reason), stream, warnings)
     }
     const answer = await askChat(dispatch, {
       request: { requestId: call.requestId, headers: call.request.headers },
@@ -55,7 +56,7 @@ export function talk (
       stream,
       streamType: LINES,
       completion: to === 'chat' ? undefined : to,
-      writer: () => new OllamaAnswer(answered, stream),
+      writer: () => new OllamaAnswer(answered(), stream),
       warnings,
       otherwise: to === 'fim' ? fillInMiddle(dispatch, clock, 'text') : otherwise,
       signal
