@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import type Docker from 'dockerode'
 import { svcError, type Clock } from '../../contract/index.js'
 import { publishedHost, type DockerEndpoint } from './docker-endpoint.js'
@@ -80,7 +81,7 @@ export async function connectDocker (
   const { default: DockerClient } = await import('dockerode')
   const secure = endpoint.kind === 'tcp' && endpoint.certFolder !== null
   // a connection for each call: one kept open may have died with the engine's last life
-  const agent = secure ? new HttpsAgent({ keepAlive: false }) : new HttpAgent({ keepAlive: false })
+  const agent = briefly(secure ? new HttpsAgent({ keepAlive: false }) : new HttpAgent({ keepAlive: false }))
   try {
     const docker = new DockerClient({ ...await clientOptions(endpoint), agent } as Docker.DockerOptions)
     // dockerode's types leave out that these take options
@@ -94,6 +95,14 @@ export async function connectDocker (
     agent.destroy()
     throw engineError('connecting', endpoint.url, error)
   }
+}
+
+/**
+ * docker-modem writes out the options of each call for its own debugging, also when nobody debugs it: of an agent that is every
+ * socket and stream that is open, which takes longer than the call.
+ */
+function briefly<T extends HttpAgent> (agent: T): T {
+  return Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' })
 }
 
 export interface VersionAnswer {

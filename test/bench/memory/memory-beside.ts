@@ -38,6 +38,8 @@ type RecallBudget = typeof budgets[number]
 /** Of each budget. Both servers have been asked often before: what is measured is not how long they take to warm up. */
 const RECALLS = 60
 const WARM_RECALLS = 240
+/** That one of them is asked before the other one is. */
+const TURN = 20
 
 /** That of `SVC_BENCH_HINDSIGHT`, which takes its vectors from `SVC_BENCH_MODELS`; else one that the tests have installed. */
 interface Running {
@@ -85,14 +87,19 @@ async function gateway (home: string, models: string): Promise<Running> {
   return { url, models, pids: [child.pid!], readyMs, vectors: '/embeddings', stop }
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
-async function called (url: string, method: Dispatcher.HttpMethod, path: string, body?: object): Promise<any> {
+/** Resolves with the last byte of the answer: what a client makes of it is the client's own, and alike on either side. */
+async function answered (url: string, method: Dispatcher.HttpMethod, path: string, body?: object): Promise<Buffer> {
   const sent = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   // the client is a part of what is measured on either side, and `fetch` one of a millisecond
   const { statusCode, body: answer } = await request(url + path, { method, ...sent })
-  const text = await answer.text()
-  if (statusCode > 299) throw new Error(`${method} ${path} was answered ${statusCode}: ${text}`)
-  return JSON.parse(text)
+  const bytes = Buffer.from(await answer.arrayBuffer())
+  if (statusCode > 299) throw new Error(`${method} ${path} was answered ${statusCode}: ${bytes.toString()}`)
+  return bytes
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
+async function called (url: string, method: Dispatcher.HttpMethod, path: string, body?: object): Promise<any> {
+  return JSON.parse((await answered(url, method, path, body)).toString())
 }
 
 interface Texts {
@@ -113,10 +120,11 @@ function textsOf (file: string): Texts {
   return { sentences: [...new Set(found)].slice(0, BANK_SIZE), questions: [...new Set(questions)] }
 }
 
+const BANK = `/v1/default/banks/bench-${process.pid}`
 type BankCall = (method: Dispatcher.HttpMethod, path: string, body?: object) => ReturnType<typeof called>
 
 function bankOf ({ url }: Running): BankCall {
-  return (method, path, body) => called(url, method, `/v1/default/banks/bench-${process.pid}${path}`, body)
+  return (method, path, body) => called(url, method, `${BANK}${path}`, body)
 }
 
 /** A bank of that many memories; returns p50 of a retain of one. */
@@ -125,7 +133,8 @@ async function fill (running: Running, sentences: readonly string[]): Promise<nu
   await call('PUT', '', { name: 'bench' })
   // facts alone, on both sides
   await call('PATCH', '/config', { updates: { enable_observations: false } })
-  const retain = (texts: readonly string[]): Promise<unknown> => call('POST', '/memories', { items: texts.map(content => ({ content })) })
+  const retain = (texts: readonly string[]): Promise<unknown> =>
+    answered(running.url, 'POST', `${BANK}/memories`, { items: texts.map(content => ({ content })) })
   let made = WARM + SINGLES
   await times(sentences.slice(0, WARM), text => retain([text]))
   const retained = p50(await times(sentences.slice(WARM, made), text => retain([text])))
@@ -140,17 +149,21 @@ async function fill (running: Running, sentences: readonly string[]): Promise<nu
   return retained
 }
 
-/** P50 of recalls by their budget, for each server: the same questions to each, soon after one another on a busy machine too. */
+/** P50 of recalls by their budget, for each server: the same questions to each, in turns, for what the machine does besides. */
 async function recalls (
   servers: readonly Running[], questions: readonly string[]
 ): Promise<ReadonlyArray<MemoryServer['recall_p50_ms']>> {
   const found = servers.map(() => ({ low: NaN, mid: NaN }))
   for (const [n, budget] of budgets.entries()) {
     const asked = questions.slice(n * (WARM_RECALLS + RECALLS), (n + 1) * (WARM_RECALLS + RECALLS))
-    for (const [i, server] of servers.entries()) {
-      const took = await times(asked, query => bankOf(server)('POST', '/memories/recall', { query, budget }))
-      found[i]![budget] = p50(took.slice(WARM_RECALLS))
+    const took = servers.map((): number[] => [])
+    for (let from = 0; from < asked.length; from += TURN) {
+      for (const [i, { url }] of servers.entries()) {
+        const recall = (query: string): Promise<unknown> => answered(url, 'POST', `${BANK}/memories/recall`, { query, budget })
+        took[i]!.push(...await times(asked.slice(from, from + TURN), recall))
+      }
     }
+    for (const [i, each] of took.entries()) found[i]![budget] = p50(each.slice(WARM_RECALLS))
   }
   return found
 }

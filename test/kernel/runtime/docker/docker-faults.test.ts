@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import t, { type Test } from 'tap'
 import type { Clock } from '../../../../kernel/contract/index.js'
 import { LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type PullProgress } from '../../../../kernel/contract/provider/engine-runtime.js'
@@ -350,4 +351,20 @@ t.test('logs: the stream breaks, the container is gone, nobody reads on', async 
   t.ok(settled < 8 * 1024 * 1024, `after ${settled} bytes: a reader that does not read on stops the writer`)
   await lines.return?.()
   await eventually('the connection is gone', () => fake.openConnections === 0)
+})
+
+t.test('a call does not write out the streams that are open beside it', async t => {
+  const { runtime } = await watching(t)
+  // the library reaches it there
+  const util = createRequire(import.meta.url)('node:util') as { inspect: (...args: unknown[]) => string }
+  const { inspect } = util
+  const sizes: number[] = []
+  t.intercept(util, 'inspect', { value: (...args: unknown[]) => {
+    const written = inspect(...args)
+    sizes.push(written.length)
+    return written
+  } })
+  await runtime.list(mine)
+  t.ok(sizes.length > 0, 'the library writes out the options of a call')
+  t.ok(Math.max(...sizes) < 2000, `${Math.max(...sizes)} characters at most`)
 })
