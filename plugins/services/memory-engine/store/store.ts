@@ -37,7 +37,7 @@ export class Store extends SqlFile {
 
   /**
    * As `get`, of the little that nearly every request asks for: it is read once, until anything is written. What another program
-   * writes shows from the next `lookForOthers` on. The row is shared: nobody may change it.
+   * writes shows from the next `lookForOthers` on. The row is shared: it must not be changed.
    */
   kept<T> (sql: string, values: readonly Cell[] = []): T | undefined {
     if (this.#keptAt.writes !== this.#writes || this.#keptAt.others !== this.#seen.others) {
