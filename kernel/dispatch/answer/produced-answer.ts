@@ -1,7 +1,7 @@
 import { giverOf, type AdaptedAnswer, type ChunkGiver, type ChunkReader, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from './answer-sink.js'
 
-/** Made while nobody waits: a signal takes longer than most of what stands between a request and its engine's. */
+/** Made between requests: a signal takes longer than most of what stands between a request and its engine's. */
 let spare: AbortController | null = null
 
 function madeAhead (): AbortController {

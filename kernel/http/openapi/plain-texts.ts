@@ -46,7 +46,7 @@ function textsOf ({ type, shape, checks = [] }: Def): PlainTexts | null {
 }
 
 function textOf ({ type, innerType, checks = [], check, coerce }: Def, isOptional: boolean): PlainText | null {
-  if (type === 'optional' && innerType !== undefined) return textOf(innerType.def, true)
+  if (type === 'optional' && innerType !== undefined && checks.length === 0) return textOf(innerType.def, true)
   if (type !== 'string' || check !== undefined || coerce === true) return null
   let [min, max] = [0, Infinity]
   for (const { _zod: { def } } of checks) {

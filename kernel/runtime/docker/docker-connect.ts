@@ -98,8 +98,8 @@ export async function connectDocker (
 }
 
 /**
- * docker-modem writes out the options of each call for its own debugging, also when nobody debugs it: of an agent that is every
- * socket and stream that is open, which takes longer than the call.
+ * docker-modem formats the options of each call for its debug log, even with the log off: for an agent that is every socket and
+ * stream that is open, which takes longer than the call.
  */
 function briefly<T extends HttpAgent> (agent: T): T {
   return Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' })

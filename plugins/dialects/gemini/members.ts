@@ -18,11 +18,11 @@ export function member (message: Json, name: string): unknown {
   return message[name] ?? message[snakeCase(name)] ?? null
 }
 
-/** A message with its members under the names of the documents, which win over the others. Pure. */
+/** A message with its members under the names of the documents, which win over the others unless they are null. Pure. */
 export function named (message: Json): Json {
   const keys = Object.keys(message)
   if (!keys.some(key => key.includes('_', 1))) return message
-  const plain = keys.filter(key => camelCase(key) === key)
+  const plain = keys.filter(key => camelCase(key) === key && message[key] !== null)
   return Object.fromEntries([...keys, ...plain].map(key => [camelCase(key), message[key]]))
 }
 

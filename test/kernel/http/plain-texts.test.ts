@@ -31,14 +31,16 @@ for (const [name, schema] of Object.entries(schemas)) {
 
 t.test('what is more than texts with bounds is left to the schema', async t => {
   const others = {
-    changed: z.strictObject({ id: z.string().trim() }),
-    coerced: z.strictObject({ id: z.coerce.string() }),
-    patterned: z.strictObject({ id: z.string().regex(/^a/) }),
-    formed: z.strictObject({ id: z.uuid() }),
-    chosen: z.strictObject({ id: z.enum(['a']) }),
-    filled: z.strictObject({ id: z.string().default('b') }),
-    made: z.strictObject({ id: z.string().transform(Number) }),
-    refined: z.strictObject({ id: z.string() }).refine(() => false)
+    'changed': z.strictObject({ id: z.string().trim() }),
+    'coerced': z.strictObject({ id: z.coerce.string() }),
+    'patterned': z.strictObject({ id: z.string().regex(/^a/) }),
+    'formed': z.strictObject({ id: z.uuid() }),
+    'chosen': z.strictObject({ id: z.enum(['a']) }),
+    'filled': z.strictObject({ id: z.string().default('b') }),
+    'made': z.strictObject({ id: z.string().transform(Number) }),
+    'refined': z.strictObject({ id: z.string() }).refine(() => false),
+    'refined where it is given': z.strictObject({ id: z.string().optional().refine(() => false) }),
+    'refined inside': z.strictObject({ id: z.string().refine(() => false).optional() })
   }
   for (const [name, schema] of Object.entries(others)) t.notOk(arePlainTexts(schema, { id: 'a' }), name)
 })

@@ -12,3 +12,12 @@ t.test('topK reaches engines of slots and makes no upstream refuse the request, 
   t.notOk('top_k' in chosen.body)
   t.match(chosen.warnings, [/^generationConfig\.topK: left out/])
 })
+
+t.test('a member may be null in one spelling and given in the other; given in both, that of the documents wins', async t => {
+  const contents = [{ role: 'user', parts: [{ text: 'hi' }] }]
+  const body = (config: object): object => chatRequest({ contents, ...config }, 'far', null, true).body
+  t.match(body({ generationConfig: null, generation_config: { max_output_tokens: 5 } }), { max_tokens: 5 })
+  const inner = { maxOutputTokens: null, max_output_tokens: 6 }
+  t.match(body({ generation_config: { top_p: 0.5 }, generationConfig: inner }), { max_tokens: 6 })
+  t.match(body({ generationConfig: { max_output_tokens: 7, maxOutputTokens: 8 } }), { max_tokens: 8 })
+})
