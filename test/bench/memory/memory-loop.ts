@@ -124,9 +124,16 @@ async function measured (
     say(`  ${name}: ${seconds.toFixed(1)} s; loop held at most ${most.toFixed(1)} ms, p99.9 ${p999.toFixed(1)}, of the processor ${used?.toFixed(1) ?? 'unknown'}; stream paused at most ${gap.toFixed(1)} ms`)
   }
   const retain = (bank: string, count: number): Promise<unknown> => client.json('POST', `${bank}/memories`, { items: Array.from({ length: count }, item) })
+  const vectors = async (bank: string): Promise<void> => {
+    while ((await client.json('GET', `${bank}/embeddings`) as Record<string, number>).pending! > 0) await pause(200)
+  }
+  // The first of each is code that has not run before, and the start of a slot; they are not what this is about.
+  await retain('first', 1)
+  await vectors('first')
+  await client.json('POST', 'first/memories/recall', { query: sentence(6) })
   await step('idle', () => pause(3000))
   await step(`retained in batches of ${BATCH}`, async () => { for (let made = 0; made < memories; made += BATCH) await retain('loop', BATCH) })
-  await step('vectors made', async () => { while ((await client.json('GET', 'loop/embeddings') as Record<string, number>).pending! > 0) await pause(200) })
+  await step('vectors made', () => vectors('loop'))
   await step(`recalled, ${AT_ONCE} at once`, () => Promise.all(Array.from({ length: AT_ONCE }, async () => {
     for (let i = 0; i < RECALLS / AT_ONCE; i++) await client.json('POST', 'loop/memories/recall', { query: sentence(6) })
   })))
