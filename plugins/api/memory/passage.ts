@@ -42,7 +42,8 @@ export async function passOn (
     query,
     headers: isJudged || destruction?.goesOn === true ? { ...headers, 'accept-encoding': undefined } : headers,
     body,
-    signal: destruction === null ? call.signal : deletionSignal()
+    signal: destruction === null ? call.signal : deletionSignal(),
+    lends: !isJudged && destruction === null
   }
   const ask = async (): Promise<EngineAnswer> => {
     const answer = await engine.request(request)
@@ -51,8 +52,13 @@ export async function passOn (
   const answer = destruction === null
     ? await ask()
     : await writtenDown(activity, destruction, { actor, request_id: requestId }, ask)
-  reply.hijack()
   const response = reply.raw
+  // sent, or given up: behind it nobody reads the bytes any more
+  if (answer.letGo !== undefined) {
+    if (response.closed) answer.letGo()
+    else response.once('close', answer.letGo)
+  }
+  reply.hijack()
   const head: Readonly<Record<string, string | string[]>> = { ...headersFor(answer, headers.host), 'x-request-id': requestId }
   if (Buffer.isBuffer(answer.body)) {
     // without its length it would go out in chunks; no answer without a body may have one

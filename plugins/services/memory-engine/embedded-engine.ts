@@ -2,8 +2,10 @@ import { Worker } from 'node:worker_threads'
 import { addAbortSignal, Readable } from 'node:stream'
 import { abortable } from 'svc-gateway/plugin'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
+import { AnswerSlots } from './answer-slots.js'
 import { EmbedAhead } from './embed-ahead.js'
 import { GRAPH_OFF, type Abilities, type Errand, type ErrandAnswer, type FromEngine, type ToEngine } from './messages.js'
+import { PIECE_BYTES, piecesOf } from './pieces.js'
 
 export interface EmbeddedOptions {
   /** Of the database. */
@@ -41,6 +43,7 @@ interface Pending {
 /** A thread, from its start to its end. */
 interface Thread {
   readonly worker: Worker
+  readonly slots: AnswerSlots
   readonly pending: Map<number, Pending>
   /** Of the bodies of those that are pending. */
   bytes: number
@@ -155,8 +158,9 @@ export class EmbeddedEngine implements MemoryEngine {
   }
 
   #start (): Thread {
+    const slots = new AnswerSlots()
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
-      execArgv: [], workerData: { path: this.#options.path(), abilities: this.#options.abilities() },
+      execArgv: [], workerData: { path: this.#options.path(), abilities: this.#options.abilities(), slots: slots.shared },
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB }
     })
     worker.unref()
@@ -164,8 +168,8 @@ export class EmbeddedEngine implements MemoryEngine {
     gate.promise.catch(() => {})
     const ended = deferred<void>()
     const thread: Thread = {
-      worker, pending: new Map(), bytes: 0, bodies: new Map(), errands: new Map(), ahead: new EmbedAhead(this.#options.run),
-      opened: gate.promise, ended: ended.promise
+      worker, slots, pending: new Map(), bytes: 0, bodies: new Map(), errands: new Map(),
+      ahead: new EmbedAhead(this.#options.run), opened: gate.promise, ended: ended.promise
     }
     const over = (error: Error): void => {
       if (this.#thread === thread) this.#thread = null
@@ -198,6 +202,12 @@ export class EmbeddedEngine implements MemoryEngine {
         const { status, headers, body: bytes } = message
         const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
         return settled(thread, message.id)?.resolve({ status, headers, body })
+      }
+      case 'answer-lent': {
+        const { id, status, headers, slot, size } = message
+        const pending = settled(thread, id)
+        const letGo = (): void => thread.slots.letGo(slot)
+        return pending === undefined ? letGo() : pending.resolve({ status, headers, body: thread.slots.bytes(slot, size), letGo })
       }
       case 'answer-begins': {
         const { id, status, headers } = message
@@ -269,12 +279,12 @@ function send (thread: Thread, message: ToEngine, transfer: readonly ArrayBuffer
 
 /** Gives a request to the thread, its body piece by piece as it comes, and no more of it than any request may have. */
 async function hand (
-  thread: Thread, id: number, { method, path, query, headers, body }: EngineRequest, bodiesBytes: number
+  thread: Thread, id: number, { method, path, query, headers, body, lends = false }: EngineRequest, bodiesBytes: number
 ): Promise<void> {
   const read: Record<string, string> = {}
   for (const name of readHeaders) if (typeof headers[name] === 'string') read[name] = headers[name]
   const whole = (bytes: Uint8Array<ArrayBuffer> | null): void =>
-    send(thread, { kind: 'request', id, bytes, method, path, query, headers: read }, bytes === null ? [] : [bytes.buffer])
+    send(thread, { kind: 'request', id, bytes, method, path, query, headers: read, lends }, bytes === null ? [] : [bytes.buffer])
   // most bodies are small: one message, and no turn of the event loop
   if (body === null) return whole(null)
   if (Buffer.isBuffer(body) && body.length <= PIECE_BYTES) return whole(new Uint8Array(body))
@@ -297,25 +307,6 @@ async function hand (
 function fullOf (bytes: number): EngineAnswer {
   const detail = `The bodies of all requests together take up ${Math.round(bytes / 1024 / 1024)} MB already; ask again when some are answered`
   return { status: 503, headers: { 'content-type': 'application/json', 'retry-after': '1' }, body: Buffer.from(JSON.stringify({ detail })) }
-}
-
-/** To copy more at once would hold up all other requests of the gateway. */
-const PIECE_BYTES = 256 * 1024
-
-/** Copies, each of which owns its memory, with a turn of the event loop behind each `PIECE_BYTES`, in however many chunks they come. */
-async function* piecesOf (body: Buffer | Readable): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  let inTurn = 0
-  for await (const chunk of Buffer.isBuffer(body) ? [body] : body as AsyncIterable<Buffer>) {
-    for (let from = 0; from < chunk.length; from += PIECE_BYTES) {
-      const piece = chunk.subarray(from, from + PIECE_BYTES)
-      if (inTurn > 0 && inTurn + piece.length > PIECE_BYTES) {
-        await new Promise(resolve => setImmediate(resolve))
-        inTurn = 0
-      }
-      inTurn += piece.length
-      yield new Uint8Array(piece)
-    }
-  }
 }
 
 interface Deferred<T> {

@@ -10,6 +10,8 @@ export interface RequestMessage {
   readonly path: string
   readonly query: string
   readonly headers: Readonly<Record<string, string>>
+  /** Whether its answer may lie in one of the slots, which is let go when it is sent. */
+  readonly lends: boolean
 }
 
 /** A step that needs a model: what serves it, or why nothing does. */
@@ -83,6 +85,8 @@ export type FromEngine =
   /** The database cannot be used. */
   | { readonly kind: 'broken', readonly message: string }
   | { readonly kind: 'answer', readonly id: number, readonly status: number, readonly headers: Readonly<Record<string, string>>, readonly body: Uint8Array }
+  /** Its body lies in that slot. */
+  | { readonly kind: 'answer-lent', readonly id: number, readonly status: number, readonly headers: Readonly<Record<string, string>>, readonly slot: number, readonly size: number }
   /** Its body comes piece by piece, each when it is asked for; null ends it. */
   | { readonly kind: 'answer-begins', readonly id: number, readonly status: number, readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: 'answer-piece', readonly id: number, readonly bytes: Uint8Array | null }

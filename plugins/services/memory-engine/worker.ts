@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { AnswerSlots, type SharedSlots } from './answer-slots.js'
 import type { Core, Outside } from './core.js'
 import { startBackground } from './background.js'
 import type { Abilities, Errand, ErrandAnswer, FromEngine, RequestMessage, ToEngine } from './messages.js'
 import { Demand } from './giving.js'
 import { answerRequest } from './router.js'
-import type { WireAnswer } from './wire/answer.js'
+import type { WireAnswer, WrittenBody } from './wire/answer.js'
 import { openStore } from './store/open.js'
 import { wallTime } from './store/clock.js'
 
@@ -13,7 +14,12 @@ import { wallTime } from './store/clock.js'
  */
 
 const port = parentPort!
-const { path, abilities: first } = workerData as { readonly path: string, readonly abilities: Abilities }
+const { path, abilities: first, slots: shared } = workerData as {
+  readonly path: string
+  readonly abilities: Abilities
+  readonly slots: SharedSlots
+}
+const slots = new AnswerSlots(shared)
 
 function send (message: FromEngine, transfer: readonly ArrayBuffer[] = []): void {
   port.postMessage(message, transfer)
@@ -89,16 +95,24 @@ function open (): Core | null {
   }
 }
 
-async function take (core: Core, { id, bytes: last, method, path, query, headers }: RequestMessage): Promise<void> {
+async function take (core: Core, { id, bytes: last, method, path, query, headers, lends }: RequestMessage): Promise<void> {
   const control = new AbortController()
   running.set(id, control)
   try {
     const body = bodyOf(id, last)
     const answer = await answerRequest(core, { method, path, query, headers, signal: control.signal, body })
-    if (!Buffer.isBuffer(answer.body)) return await give(core, id, answer, answer.body, control.signal)
-    const bytes = ownBytes(answer.body)
-    if (control.signal.aborted) send({ kind: 'dropped', id })
-    else send({ kind: 'answer', id, status: answer.status, headers: answer.headers, body: bytes }, [bytes.buffer])
+    const { status, headers: told, body: given } = answer
+    if (Symbol.asyncIterator in given) return await give(core, id, answer, given, control.signal)
+    if (control.signal.aborted) return send({ kind: 'dropped', id })
+    const size = Buffer.isBuffer(given) ? given.length : given.size
+    const slot = lends ? slots.take(size) : null
+    if (slot !== null) {
+      write(given, slots.bytes(slot, size))
+      return send({ kind: 'answer-lent', id, status, headers: told, slot, size })
+    }
+    const bytes = Buffer.isBuffer(given) ? ownBytes(given) : new Uint8Array(size)
+    if (!Buffer.isBuffer(given)) write(given, Buffer.from(bytes.buffer))
+    send({ kind: 'answer', id, status, headers: told, body: bytes }, [bytes.buffer])
   } catch (error) {
     if (control.signal.aborted) return send({ kind: 'dropped', id })
     core.log('warn', 'a request of the memory engine failed', { method, path, error: (error as Error).stack })
@@ -107,6 +121,11 @@ async function take (core: Core, { id, bytes: last, method, path, query, headers
   } finally {
     running.delete(id)
   }
+}
+
+function write (body: Buffer | WrittenBody, to: Buffer): void {
+  if (Buffer.isBuffer(body)) to.set(body)
+  else body.writeInto(to)
 }
 
 /** Of answers that are given piece by piece, by the numbers of their requests. */

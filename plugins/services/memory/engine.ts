@@ -12,6 +12,8 @@ export interface EngineRequest {
   readonly body: Buffer | Readable | null
   /** Aborted when the client leaves; the engine then cancels the work. */
   readonly signal: AbortSignal
+  /** The caller calls `letGo` of the answer, where it has one. */
+  readonly lends?: boolean
 }
 
 /** The engine's answer, as it goes to the client. The caller reads or destroys a body that is a stream. */
@@ -20,6 +22,8 @@ export interface EngineAnswer {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly body: Buffer | Readable
+  /** To be called when the body is read, which lies in memory of the engine's until then. Only where the request has `lends`. */
+  readonly letGo?: () => void
 }
 
 /** What an engine can do at this moment, and for what it cannot, why. */

@@ -1,9 +1,11 @@
+import type { WrittenBody } from '../wire/answer.js'
+
 /** Of a number as `decimal` writes it: one digit, a point, six decimals. */
 export const DECIMAL = '0.000000'
 const ZERO = 48
 
-/** An answer that is put together of many pieces, each of which is copied once. */
-export class AnswerBytes {
+/** An answer that is put together of many pieces, each of which is copied once, to where it is sent from. */
+export class AnswerBytes implements WrittenBody {
   readonly #pieces: Uint8Array[] = []
   /** Where they are written, and those numbers, by turns: to make a text of each takes longer than to find them. */
   readonly #decimals: number[] = []
@@ -28,16 +30,14 @@ export class AnswerBytes {
     this.#decimals.push(at, value)
   }
 
-  /** In a memory of its own, so that it can be given to another thread. */
-  joined (): Buffer {
-    const all = Buffer.allocUnsafeSlow(this.#size)
+  /** @param all of `size` bytes */
+  writeInto (all: Buffer): void {
     let at = 0
     for (const piece of this.#pieces) {
       all.set(piece, at)
       at += piece.length
     }
     for (let i = 0; i < this.#decimals.length; i += 2) write(all, this.#decimals[i]!, this.#decimals[i + 1]!)
-    return all
   }
 }
 

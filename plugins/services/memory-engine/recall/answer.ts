@@ -13,10 +13,10 @@ import type { RecallRequest } from './request.js'
 type WireObject = Readonly<Record<string, unknown>>
 
 /**
- * `RecallResponse` of the wire, as the bytes of its JSON: what fits into the budget of tokens, and what was to be included with
+ * `RecallResponse` of the wire, as its JSON: what fits into the budget of tokens, and what was to be included with
  * it. What was told of a memory before is copied: to write all of an answer anew takes longer than to find it.
  */
-export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): Buffer {
+export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): AnswerBytes {
   const { results, candidates, steps, timings } = recalled
   const rows = results.map(({ row }) => row)
   const sources = sourcesOf(store, rows)
@@ -40,7 +40,7 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
     addEnd(answer, sources.get(row.seq) ?? null, scores, final)
   }
   answer.text(`],${JSON.stringify(others).slice(1)}`)
-  return answer.joined()
+  return answer
 }
 
 const COMMA = Buffer.from(',')

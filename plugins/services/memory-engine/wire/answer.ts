@@ -21,7 +21,14 @@ export interface WireAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   /** In pieces where it may be large: each is asked for when the one before it has gone. */
-  readonly body: Buffer | AsyncIterable<Buffer>
+  readonly body: Buffer | WrittenBody | AsyncIterable<Buffer>
+}
+
+/** A body that is written to where it is sent from. */
+export interface WrittenBody {
+  readonly size: number
+  /** @param all of `size` bytes */
+  writeInto (all: Buffer): void
 }
 
 export type Handler = (call: WireCall) => WireAnswer | Promise<WireAnswer>
@@ -49,6 +56,6 @@ export function json (value: unknown, status = 200, headers: Readonly<Record<str
 }
 
 /** Of what is JSON already. */
-export function jsonBytes (body: Buffer, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
+export function jsonBytes (body: Buffer | WrittenBody, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
   return { status, headers: { 'content-type': 'application/json', ...headers }, body }
 }

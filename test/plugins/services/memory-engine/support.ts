@@ -10,6 +10,7 @@ import type { Abilities } from '../../../../plugins/services/memory-engine/messa
 import { answerRequest } from '../../../../plugins/services/memory-engine/router.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
+import type { WireAnswer } from '../../../../plugins/services/memory-engine/wire/answer.js'
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number
@@ -40,8 +41,12 @@ export function openEngine (t: Test, options: Partial<EmbeddedOptions> = {}): Wi
 }
 
 /** Of an answer that comes whole or in pieces. */
-export async function bytesOf ({ body }: { readonly body: Buffer | AsyncIterable<Buffer> }): Promise<Buffer> {
-  return Buffer.isBuffer(body) ? body : await buffer(body)
+export async function bytesOf ({ body }: Pick<WireAnswer, 'body'>): Promise<Buffer> {
+  if (Symbol.asyncIterator in body) return await buffer(body)
+  if (Buffer.isBuffer(body)) return body
+  const bytes = Buffer.alloc(body.size)
+  body.writeInto(bytes)
+  return bytes
 }
 
 export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] {
@@ -114,7 +119,7 @@ export function openInThread (t: Test, folder = t.testdir()): InThread {
       const sent = (body ?? Buffer.alloc(0)) as Buffer
       const wire = { method, path, query, headers: headers as Record<string, string>, body: sent, signal }
       const answer = await answerRequest(core, wire)
-      return { ...answer, body: Buffer.isBuffer(answer.body) ? answer.body : Readable.from(answer.body) }
+      return { ...answer, body: Symbol.asyncIterator in answer.body ? Readable.from(answer.body) : await bytesOf(answer) }
     }
   }
   const counts = {
