@@ -58,7 +58,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/contract/errors': ['text', 'brand.ts'],
   'kernel/contract/schemas': [],
   'kernel/contract/http': ['errors', 'brand.ts', 'logger.ts', 'surface-names.ts', 'tool.ts'],
-  'kernel/contract/provider': ['errors', 'schemas', 'http', 'brand.ts', 'surface-names.ts'],
+  'kernel/contract/provider': ['errors', 'schemas', 'http', 'text', 'brand.ts', 'surface-names.ts'],
   'kernel/contract/services': ['errors', 'schemas', 'http', 'provider', 'surface-names.ts', 'tool.ts'],
   'kernel/contract/services/config': ['models.ts'],
   'kernel/contract/services/slots': ['config', 'requests.ts'],

@@ -58,7 +58,8 @@ export type {
   ProcessForm, PullProgress, RuntimeDefinition
 } from './provider/engine-runtime.js'
 export type { RuntimeInfo, RuntimeView } from './provider/runtime-info.js'
-export { defineProvider, exclusivities, isProvider, NO_PROVIDER } from './provider/provider.js'
+export { defineProvider } from './provider/define-provider.js'
+export { exclusivities, isProvider, NO_PROVIDER } from './provider/provider.js'
 export { wavFile } from './provider/wav-file.js'
 export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,

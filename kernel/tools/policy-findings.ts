@@ -1,6 +1,6 @@
 import type { ConfigSnapshot, Finding, ToolCatalogue, ToolEntry } from '../contract/index.js'
 import { agentFile, configFiles } from '../config/parts/config-parts.js'
-import { suggest } from '../config/check/suggest.js'
+import { suggest } from '../contract/text/suggest.js'
 
 /** Every tool, for every agent. */
 type KnownTools = Pick<ToolCatalogue, 'all'>

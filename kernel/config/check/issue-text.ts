@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { kindsOf, suggest } from './suggest.js'
+import { kindsOf, suggest } from '../../contract/text/suggest.js'
 
 /** Whether short plain values may be shown. Only files do: the reader of the message wrote the file. */
 export type Audience = 'file' | 'client'

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { svcError, type Diagnostic, type SvcError } from '../../contract/index.js'
 import { issueText, typeName, type Audience } from './issue-text.js'
 import { keyPaths, keysAt } from './schema-keys.js'
-import { suggest } from './suggest.js'
+import { suggest } from '../../contract/text/suggest.js'
 
 /** One thing wrong in a value. `path` is as the user wrote it; `message` holds no submitted value for clients. */
 export interface Problem {

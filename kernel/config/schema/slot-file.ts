@@ -4,7 +4,7 @@ import {
 } from '../../contract/index.js'
 import type { Audience } from '../check/issue-text.js'
 import { checkShape, dotted, type Checked, type Problem } from '../check/shape-check.js'
-import { suggest } from '../check/suggest.js'
+import { suggest } from '../../contract/text/suggest.js'
 import { isTable, type Table } from '../toml/toml-file.js'
 import { acceptedFlatKeys, slotEntries, type SlotEntry } from './slot-entries.js'
 

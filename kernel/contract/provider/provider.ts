@@ -8,13 +8,12 @@ import type { EngineModels } from './engine-models.js'
 import type {
   FlagGrammar, LaunchInput, LaunchSpecInput, ProcessCandidate, ProviderContainerSpec, ProviderSegments
 } from './provider-launch.js'
-import { factsProblem, type ProviderFacts } from './provider-facts.js'
+import type { ProviderFacts } from './provider-facts.js'
 import type { Surfaces } from './provider-surface.js'
 import type { AbilityInput, SlotAbilities } from './slot-abilities.js'
 import type { Device, SlotType } from '../schemas/enums.js'
 import type { Model } from '../schemas/model-row.js'
 import type { NamedProfile } from '../schemas/profile.js'
-import { PORT_NAME_PATTERN } from '../schemas/names.js'
 import type { SlotConfig } from '../schemas/slot-config.js'
 import type { NamedSlotConfig } from '../schemas/named-slot.js'
 
@@ -224,40 +223,6 @@ export interface EngineProvider extends ProviderFacts {
 /** The provider of a slot that names none, where none is the default of its type. */
 export const NO_PROVIDER = 'none'
 
-/** Brands and freezes a provider. Checks what types cannot: names, at least one device and slot type. */
-export function defineProvider (provider: EngineProvider): EngineProvider {
-  const problem = providerProblem(provider)
-  if (problem !== null) throw new TypeError(`provider '${provider.name}': ${problem}`)
-  return Object.freeze({ ...provider, [PROVIDER_BRAND]: true })
-}
-
 export function isProvider (value: unknown): value is EngineProvider {
   return hasBrand(value, PROVIDER_BRAND)
-}
-
-function providerProblem (provider: EngineProvider): string | null {
-  if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(provider.name)) return 'name must be kebab-case'
-  if (provider.name === NO_PROVIDER) return `'${NO_PROVIDER}' is reserved for slots without a provider`
-  if (provider.devices.length === 0) return 'devices must name at least one device'
-  if (provider.slotTypes.length === 0) return 'slotTypes must name at least one slot type'
-  if (Object.keys(provider.surfaces).length === 0) return 'surfaces must hold at least one surface'
-  const facts = factsProblem(provider)
-  if (facts !== null) return facts
-  if (!provider.health.path.startsWith('/')) return 'health.path must start with a slash'
-  const { ports = [] } = provider
-  for (const name of ports) {
-    if (!PORT_NAME_PATTERN.test(name)) return `ports holds '${name}', which must be lower case letters, digits, _ and -`
-  }
-  const unknownPort = [provider.health, ...Object.values(provider.surfaces)].map(({ port }) => port)
-    .find(name => name !== undefined && !ports.includes(name))
-  if (unknownPort !== undefined) return `the port '${unknownPort}' is used but not in ports`
-  for (const [name, surface] of Object.entries(provider.surfaces)) {
-    if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
-    if (surface.options !== undefined && surface.body !== 'json') return `surfaces.${name} has options, which go into a JSON body`
-    if (surface.adapt !== undefined && surface.refusal !== undefined) return `surfaces.${name} is adapted, so it judges refusals itself`
-    if (surface.adapt !== undefined && surface.events !== undefined) return `surfaces.${name} is adapted, so it writes its events itself`
-    if (surface.body !== 'multipart' && surface.form !== undefined) return `surfaces.${name}.form is for multipart surfaces`
-    if (surface.body === 'multipart' && surface.adapt !== undefined) return `surfaces.${name} is multipart, which is streamed and cannot be adapted`
-  }
-  return null
 }

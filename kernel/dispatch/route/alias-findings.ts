@@ -1,6 +1,6 @@
 import type { Finding } from '../../contract/index.js'
 import { configFiles } from '../../config/parts/config-parts.js'
-import { suggest } from '../../config/check/suggest.js'
+import { suggest } from '../../contract/text/suggest.js'
 import type { UpstreamFacts } from '../upstream/upstream-findings.js'
 import { upstreamsOf } from '../upstream/upstream-rows.js'
 

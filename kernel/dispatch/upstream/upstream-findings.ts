@@ -1,6 +1,6 @@
 import type { ConfigSnapshot, ErrorCode, ExternalProvider, Finding, ModelRegistry, Upstream, UpstreamTemplate } from '../../contract/index.js'
 import { configFiles } from '../../config/parts/config-parts.js'
-import { suggest } from '../../config/check/suggest.js'
+import { suggest } from '../../contract/text/suggest.js'
 import { upstreamOfProvider, upstreamsOf } from './upstream-rows.js'
 
 export interface UpstreamFacts {

@@ -3,7 +3,7 @@ import {
   type EngineRequirements, type LaunchSpecInput, type ProviderDescriptor
 } from '../../contract/index.js'
 import type { Problem } from '../../config/check/shape-check.js'
-import { suggest } from '../../config/check/suggest.js'
+import { suggest } from '../../contract/text/suggest.js'
 
 /** A provider made from data alone: templates are filled in, nothing else runs. */
 export function providerOfDescriptor (descriptor: ProviderDescriptor): EngineProvider {

@@ -1,7 +1,7 @@
 import type { AnyPlugin, ErrorCode, Finding, SvcConfig } from '../../contract/index.js'
 import { configFiles } from '../../config/parts/config-parts.js'
 import { checkShape, dotted, type Checked } from '../../config/check/shape-check.js'
-import { suggest } from '../../config/check/suggest.js'
+import { suggest } from '../../contract/text/suggest.js'
 
 type Tables = SvcConfig['plugins']['config']
 

@@ -4,6 +4,7 @@ import type { SvcError } from '../../contract/index.js'
 import { isGone, onClose } from '../../dispatch/answer/client-gone.js'
 import { bodyTooLarge, brokenCoding } from './body-errors.js'
 import type { BodyBlocks } from '../../dispatch/body/body-blocks.js'
+import { BodyPieces } from '../../dispatch/body/body-pieces.js'
 import type { BodyMemory } from './body-memory.js'
 import { openCoding } from './content-coding.js'
 
@@ -39,7 +40,8 @@ export class BodyRead {
   readonly #limit: number
   readonly #done: BodyOutcome
   #first: Buffer = EMPTY
-  #pieces: Buffer[] | null = null
+  /** From the second piece on. */
+  #pieces: BodyPieces | null = null
   #size = 0
   /** What the client says that it will be; -1 when it does not, or when it comes packed. */
   #length = -1
@@ -98,8 +100,16 @@ export class BodyRead {
     if (size > UNCOUNTED_BYTES && !this.#hold(size)) return this.refuse(this.#all.full())
     if (this.#block !== null) piece.copy(this.#block, size - piece.length)
     else if (this.#first === EMPTY) this.#first = piece
-    else (this.#pieces ??= [this.#first]).push(piece)
+    else this.#more(piece)
     if (this.#length !== -1 && size >= EARNEST_BYTES) this.#moveToBlock()
+  }
+
+  #more (piece: Buffer): void {
+    if (this.#pieces === null) {
+      this.#pieces = new BodyPieces()
+      this.#pieces.add(this.#first)
+    }
+    this.#pieces.add(piece)
   }
 
   readonly #onEnd = (): void => {
@@ -117,7 +127,7 @@ export class BodyRead {
   }
 
   #complete (): void {
-    const body = this.#block ?? (this.#pieces === null ? this.#first : Buffer.concat(this.#pieces, this.#size))
+    const body = this.#block ?? this.#pieces?.joined() ?? this.#first
     this.#isWhole = true
     this.#stop()
     if (this.#response === null) this.#free()
@@ -129,8 +139,8 @@ export class BodyRead {
     const block = this.#held === 0 || this.#response === null ? null : this.#all.blocks.lend(this.#length)
     this.#length = -1
     if (block === null) return
-    let at = 0
-    for (const piece of this.#pieces ?? [this.#first]) at += piece.copy(block, at)
+    if (this.#pieces === null) this.#first.copy(block)
+    else this.#pieces.copyTo(block)
     this.#block = block
     this.#first = EMPTY
     this.#pieces = null

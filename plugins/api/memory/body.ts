@@ -35,15 +35,35 @@ export function whole (body: Readable): Promise<Buffer> {
   })
 }
 
+/** Of what comes in small chunks, so much is gathered: each chunk costs more than the few bytes that it may have. */
+const GATHERED_BYTES = 64 * 1024
+const SMALL_CHUNK_BYTES = 16 * 1024
+
 /** Ends with an error where more comes than may. Throws `request.too_large` for what says so itself. */
 export function bounded (body: Readable, announced: number, limit: number): Readable {
   if (announced > limit) throw tooLarge(limit)
   let size = 0
+  let gathered: Buffer | null = null
+  let filled = 0
+  const give = (to: Transform): void => {
+    if (filled > 0) to.push(gathered!.subarray(0, filled))
+    gathered = null
+    filled = 0
+  }
   const counter = new Transform({
     transform (chunk: Buffer, _encoding, done) {
       size += chunk.length
-      if (size > limit) done(tooLarge(limit))
-      else done(null, chunk)
+      if (size > limit) return done(tooLarge(limit))
+      const isSmall = chunk.length < SMALL_CHUNK_BYTES
+      if (!isSmall || filled + chunk.length > GATHERED_BYTES) give(this)
+      if (!isSmall) return done(null, chunk)
+      gathered ??= Buffer.allocUnsafeSlow(GATHERED_BYTES)
+      filled += chunk.copy(gathered, filled)
+      done()
+    },
+    flush (done) {
+      give(this)
+      done()
     }
   })
   if (body.destroyed) return counter.destroy(new Error('the body broke off'))

@@ -187,7 +187,7 @@ export class EmbeddedEngine implements MemoryEngine {
     })
     worker.on('error', error => {
       this.#options.log('warn', 'the thread of the memory engine failed', { error: String(error) })
-      over(new Error(`the memory engine failed: ${(error as Error).message}`))
+      over(new Error(`its thread failed: ${(error as Error).message}`))
     })
     worker.on('exit', () => {
       over(new Error('the memory engine stopped'))

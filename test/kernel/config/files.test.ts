@@ -9,7 +9,7 @@ import { resolvePaths } from '../../../kernel/config/paths.js'
 import { livenessOf, ownIdentity, parseToken, uniqueToken } from '../../../kernel/config/files/process-identity.js'
 import { secretCleaner } from '../../../kernel/config/load/secret-text.js'
 import { parseSecretsEnv, removeSecretLines, setSecretLine } from '../../../kernel/config/load/secrets-env.js'
-import { suggest } from '../../../kernel/config/check/suggest.js'
+import { suggest } from '../../../kernel/contract/text/suggest.js'
 import { parseToml, readToml } from '../../../kernel/config/toml/toml-file.js'
 
 t.test('SVC_HOME, or else the system, decides where every file is', async t => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import t from 'tap'
 import { wireGateway } from '../../../wire/wire-gateway.js'
 import { memoryPlugins } from '../memory/host.js'
@@ -7,6 +7,9 @@ import type { EngineAnswer } from '../../../../plugins/services/memory/ref.js'
 import { bytesOf, openEngine, type Wire } from './support.js'
 
 const WORDS = 'lies in the old harbour, beside the pier where they mend nets and tell of storms'
+
+/** Of one connection: 64 KB of answer each. */
+const DEAF_QUESTIONS = 60
 
 const ships = { items: Array.from({ length: 120 }, (_, i) => ({ content: `Ship${i} ${WORDS} ${i}.` })) }
 
@@ -73,21 +76,35 @@ t.test('clients that ask at once, some of which read nothing and leave, are each
   const sent = (path: string, body: string): Promise<Response> =>
     gateway.fetch(`${bank}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
   t.equal((await sent('/memories', JSON.stringify(ships))).status, 200)
-  const { hostname, port } = new URL(gateway.baseUrl)
-  const deaf = async (ship: number): Promise<() => Promise<unknown>> => {
+  const { host, hostname, port } = new URL(gateway.baseUrl)
+  const body = asked(5)
+  const one = `POST ${bank}/memories/recall HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  /** Asks for more than fits between the two, and reads nothing. */
+  const deaf = async (): Promise<Socket> => {
     const socket = connect(Number(port), hostname).pause()
     await once(socket, 'connect')
-    const body = asked(ship)
-    socket.write(`POST ${bank}/memories/recall HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
-    return () => once(socket.destroy(), 'close')
+    socket.write(one.repeat(DEAF_QUESTIONS))
+    return socket
   }
-  for (let round = 0; round < 4; round++) {
-    const leave = await Promise.all([0, 1, 2].map(deaf))
+  const others = async (): Promise<void> => {
     const answers = await Promise.all([10, 11, 12, 13, 14, 15].map(async ship => {
       const response = await sent('/memories/recall', asked(ship))
       return (await response.json() as { results: ReadonlyArray<{ text: string }> }).results[0]!.text.split(' ')[0]
     }))
     t.same(answers, ['Ship10', 'Ship11', 'Ship12', 'Ship13', 'Ship14', 'Ship15'])
-    await Promise.all(leave.map(each => each()))
+  }
+  const leaving = await Promise.all([1, 2, 3, 4].map(deaf))
+  await others()
+  await Promise.all(leaving.map(socket => once(socket.resetAndDestroy(), 'close')))
+  const slow = await Promise.all([1, 2, 3, 4].map(deaf))
+  await others()
+  for (const socket of slow) {
+    let text = ''
+    socket.setEncoding('utf8').on('data', (piece: string) => { text += piece }).resume()
+    while (text.split('],"trace":').length <= DEAF_QUESTIONS) await once(socket, 'data')
+    const told = text.split('HTTP/1.1 ').slice(1).map(each => JSON.parse(each.slice(each.indexOf('\r\n\r\n'))) as { results: ReadonlyArray<{ text: string }> })
+    t.equal(told.length, DEAF_QUESTIONS)
+    t.ok(told.every(({ results }) => results[0]!.text.startsWith('Ship5 ') && results.length === told[0]!.results.length))
+    socket.destroy()
   }
 })

@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import docs from '../../../../plugins/api/docs/index.js'
 import { bounded, whole } from '../../../../plugins/api/memory/body.js'
@@ -175,6 +175,17 @@ t.test('the engine\'s own routes reach it as they are, and what it destroys, ref
     const left = new PassThrough().destroy()
     await t.rejects(whole(left), { message: 'the body broke off' })
     await t.rejects(bounded(left, 0, 1024).toArray(), { message: 'the body broke off' })
+  })
+
+  await t.test('a body in small chunks goes on in larger ones, byte for byte', async t => {
+    const crumbs = Array.from({ length: 150_000 }, (_, i) => Buffer.from([i % 251]))
+    const sizes = [1, 20_000, 3, 70_000, 5, 16_383, 16_383, 16_383, 16_383, 16_383, 2]
+    for (const [chunks, most] of [[crumbs, 3], [sizes.map((size, i) => Buffer.alloc(size, i)), 8]] as const) {
+      const told = await bounded(Readable.from(chunks, { objectMode: false }), 0, 2 ** 20).toArray() as Buffer[]
+      t.ok(Buffer.concat(told).equals(Buffer.concat(chunks)))
+      t.ok(told.length <= most, `${told.length} chunks`)
+    }
+    await t.rejects(bounded(Readable.from(crumbs, { objectMode: false }), 0, 149_999).toArray(), { code: 'request.too_large' })
   })
 
   await t.test('the part of a graph that can be drawn', async t => {
