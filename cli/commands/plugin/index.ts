@@ -31,7 +31,7 @@ export function addPluginCommands (program: Command, cli: Cli): void {
   plugin.command('reload [name...]')
     .description('have the gateway load plugins and engine descriptors that are new or have changed')
     .option('--json', 'print the API response; the exit code is the same either way')
-    .addHelpText('after', '\nA running plugin stays active if its new version fails. A failed one that has not changed\nis tried again only when you name it.')
+    .addHelpText('after', '\nA running plugin stays active if its new version fails. A failed one that has\nnot changed is tried again only when you name it. A package runs as it was\nadded: bring a changed folder with `svc plugin add <folder>`.')
     .addHelpText('after', examples('svc plugin reload', 'svc plugin reload svc-plugin-foo'))
     .action(async (names: readonly string[], options: { json?: true }, command: Command) => {
       const { reloadAll } = await import('../../plugins/reload-plugins.js')

@@ -25,7 +25,7 @@ export function addUpstreamTest (upstream: Command, cli: Cli): void {
 export async function testUpstream (cli: Cli, client: ApiClient, name: string): Promise<void> {
   const { ok, latency_ms: ms, models_count: models, error } = await client.call(callOf(name), testSchema)
   if (!ok) throw refused(name, error)
-  cli.out.line(`Upstream ${name} answers: ${models ?? 0} models in ${ms} ms.`)
+  cli.out.line(`Upstream ${name} answers: ${models === 1 ? '1 model' : `${models ?? 0} models`} in ${ms} ms.`)
 }
 
 function callOf (name: string): { readonly method: 'POST', readonly path: string, readonly timeoutMs: null } {

@@ -58,6 +58,7 @@ t.test('what a reload brings in force, and what it does not', async t => {
   t.match(await svc('plugin', 'reload'), { code: 1, stderr: /some plugins are not active\n {2}mine: .*devises[^]*svc plugin reload <name>/ })
   writeFileSync(engine, descriptor('mine'))
   t.match(await svc('plugin', 'reload', '--json'), { code: 0, stdout: /"mine"/ })
+  t.match(await svc('plugin', 'reload', 'mien'), { code: 1, stdout: /^$/, stderr: /there is no plugin mien\n.*svc plugin list/ })
 
   const source = `${head}import { z } from 'zod'
 export default definePlugin({ name: 'greeter', kind: 'routes', apiVersion: 1, configSchema: z.strictObject({ word: z.string().default('hello') }),
