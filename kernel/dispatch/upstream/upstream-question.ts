@@ -32,12 +32,17 @@ export async function askUpstream (
 ): Promise<string> {
   const { origin, path, headers, fallbackHeaders } = target
   const { connect_timeout_seconds: connect } = upstream
-  const answer = await request(`${origin}${path}`, {
+  const ask = (): Promise<Dispatcher.ResponseData> => request(`${origin}${path}`, {
     dispatcher: dispatcher(origin, connect === undefined ? undefined : connect * 1000),
     headers: ['accept', 'application/json', VIA_HEADER, via.join(', '), ...headers, ...fallbackHeaders],
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs
+  })
+  // a server that closes a connection for its idleness may do so while it is asked: of a question it costs nothing to ask again
+  const answer = await ask().catch((error: unknown) => {
+    if (signal.aborted || !isHangUp(error)) throw error
+    return ask()
   })
   told.status(answer.statusCode)
   const chunks: Buffer[] = []
@@ -48,6 +53,12 @@ export async function askUpstream (
   }
   if (answer.statusCode !== 200) throw new Error(`GET ${told.path} answered ${answer.statusCode}`)
   return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Whether the other side closed the connection without a word of an answer. */
+function isHangUp (error: unknown): boolean {
+  const code = (error as { readonly code?: unknown }).code
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
 }
 
 /** Throws in words of our own: the parser's would quote what the upstream said. */

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { fakeUpstream, upstreamTable, type FakeUpstream } from '../../wire/fake-upstream.js'
@@ -43,6 +46,28 @@ t.test('list and look: what is in force, how it is, and no key', async t => {
   t.match(catalog[1], { base_url: 'https://api.anthropic.com/v1', auth: 'anthropic', auth_value_env: 'ANTHROPIC_API_KEY', category: 'cloud' })
   t.match(catalog[6], { auth: 'none', category: 'local' })
   t.notMatch(list.text, KEY)
+})
+
+t.test('a list is asked for once more where its server closes the connection, as one does that was idle, and then no more', async t => {
+  const gateway = await api(t)
+  const asked = new Map<Socket, number>()
+  let most = 1
+  const server = createServer(({ socket }, response) => {
+    asked.set(socket, (asked.get(socket) ?? 0) + 1)
+    if (asked.get(socket)! > most) socket.destroy()
+    else response.end('{"data":[{"id":"far"}]}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close().closeAllConnections())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  t.equal((await gateway.call('POST', '/api/upstreams', { name: 'far', url, auth_style: 'none' })).status, 201)
+  const refresh = async (): Promise<object> => (await gateway.call('POST', '/api/upstreams/far/refresh')).json as object
+  for (let i = 0; i < 4; i++) t.match(await refresh(), { models: ['far'], error: null })
+  t.ok([...asked.values()].includes(2), 'a connection was closed while it was asked')
+  most = 0
+  const before = asked.size
+  t.match(await refresh(), { error: String })
+  t.ok(asked.size - before <= 2, `${asked.size - before} connections`)
 })
 
 t.test('create: with a template or an address, in its file, and asked for at once', async t => {
