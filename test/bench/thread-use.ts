@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Time of the processor that the main thread has used. Asks without allocating: a file read anew a thousand times a second is 64 MB
- * of buffers, whose collection would hold the very loop that is watched.
+ * Time of the processor that the main thread has used. Asks without allocating: a file read anew a thousand times a second
+ * is 64 MB of buffers, whose collection would hold the very loop that is watched.
  */
 class ThreadTime {
   readonly #bytes = Buffer.alloc(128)
