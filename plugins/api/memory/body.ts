@@ -35,7 +35,10 @@ export function whole (body: Readable): Promise<Buffer> {
   })
 }
 
-/** Of what comes in small chunks, so much is gathered: each chunk costs more than the few bytes that it may have. */
+/**
+ * Of the small chunks that come in one turn of the event loop, so much is gathered: each costs more than the few bytes that it
+ * may have. What came is not kept back for what may come.
+ */
 const GATHERED_BYTES = 64 * 1024
 const SMALL_CHUNK_BYTES = 16 * 1024
 
@@ -46,8 +49,12 @@ export function bounded (body: Readable, announced: number, limit: number): Read
   let gathered: Buffer | null = null
   let filled = 0
   const give = (to: Transform): void => {
-    if (filled > 0) to.push(gathered!.subarray(0, filled))
-    gathered = null
+    if (filled === 0) return
+    const bytes = gathered!.subarray(0, filled)
+    // few bytes shall not keep a whole block
+    const isFull = filled > GATHERED_BYTES / 2
+    to.push(isFull ? bytes : Buffer.from(bytes))
+    if (isFull) gathered = null
     filled = 0
   }
   const counter = new Transform({
@@ -57,6 +64,7 @@ export function bounded (body: Readable, announced: number, limit: number): Read
       const isSmall = chunk.length < SMALL_CHUNK_BYTES
       if (!isSmall || filled + chunk.length > GATHERED_BYTES) give(this)
       if (!isSmall) return done(null, chunk)
+      if (filled === 0) setImmediate(() => give(this))
       gathered ??= Buffer.allocUnsafeSlow(GATHERED_BYTES)
       filled += chunk.copy(gathered, filled)
       done()
