@@ -284,8 +284,8 @@ t.test('copies that nobody uses are swept at the start, also half-made ones', as
 const engine = (image: string, path: string): string => `
 import { definePlugin, defineProvider } from 'svc-gateway/plugin'
 export default definePlugin({ name: 'foo', kind: 'provider', apiVersion: 1, register: ctx => ctx.addProvider(defineProvider({
-  name: 'foo', title: 'Foo', family: 'foo', devices: ['cpu'], slotTypes: ['llm'], cli: true, needsModel: false, exclusivity: 'none',
-  surfaces: { chat: { path: '${path}' } }, health: { path: '/health' }, image: '${image}', containerSpec: () => ({ command: [], env: {} })
+  name: 'foo', title: 'Foo', family: 'foo', devices: ['cpu'], slotTypes: ['llm'], cli: true, needsModel: false, exclusivity: 'standard',
+  surfaces: { chat: { path: '${path}', streaming: true, body: 'json' } }, health: { path: '/health' }, image: '${image}', containerSpec: () => ({ command: [], env: {} })
 })) })`
 
 t.test('an engine goes on when its provider is replaced, and is marked when it would be started otherwise', async t => {
