@@ -12,7 +12,7 @@ import { untilEnded } from './pod/pod-end.js'
 import { podLogs } from './pod/pod-logs.js'
 import { isPodId, newPodId, type KeptLaunch } from './pod/pod-names.js'
 import { podManifest } from './pod/pod-spec.js'
-import { inspection, launchOf, runState } from './pod/pod-state.js'
+import { inspection, isEnding, launchOf, runState } from './pod/pod-state.js'
 import { untilFirst, untilRunning } from './pod/pod-start.js'
 import type { Reach } from './reach/reach.js'
 import { podSettings, slotOptionsSchema, type ClusterSettings } from './settings.js'
@@ -41,6 +41,8 @@ export class KubernetesRuntime implements ContainerRuntime {
   readonly info: RuntimeInfo
   readonly #deps: KubernetesRuntimeDeps
   readonly #pods = new Map<string, InstancePods>()
+  /** Engines that are stopped at the moment. */
+  readonly #ending = new Set<string>()
   readonly #line = new CapacityLine()
   readonly #closing = new AbortController()
 
@@ -130,6 +132,15 @@ export class KubernetesRuntime implements ContainerRuntime {
 
   /** Outlasts an API server that is away for up to a minute, as `remove` does. */
   async stop (id: string, timeoutS: number): Promise<void> {
+    this.#ending.add(id)
+    try {
+      await this.#stop(id, timeoutS)
+    } finally {
+      this.#ending.delete(id)
+    }
+  }
+
+  async #stop (id: string, timeoutS: number): Promise<void> {
     const { api, reach } = this.#deps
     const found = await this.#outlast(() => this.#find(id))
     if (found === null) return
@@ -184,7 +195,11 @@ export class KubernetesRuntime implements ContainerRuntime {
       const kept = launchOf(pod)
       return kept !== null && wanted.every(([key, value]) => kept.labels[key] === value) ? [{ pod, kept }] : []
     })
-    return await Promise.all(own.map(({ pod, kept }) => this.#inspected(pod, kept)))
+    return await Promise.all(own.map(async ({ pod, kept }) => {
+      const found = await this.#inspected(pod, kept)
+      // an earlier gateway has begun its end: who took it over would have an engine for a second
+      return isEnding(pod) && !this.#ending.has(kept.id) ? { ...found, state: 'exited' as const, address: null } : found
+    }))
   }
 
   async* logs (id: string, options: LogOptions): AsyncIterable<string> {

@@ -37,6 +37,19 @@ t.test('an end outlasts an API server that is away in each of its steps', async 
   }
 })
 
+t.test('an engine whose end an earlier gateway has begun is none to take over, though it runs for a moment yet', async t => {
+  const cluster = await clusterOf(t)
+  const driven = await drive(t, cluster)
+  const ids = [await started(driven, 'stopped'), await started(driven, 'deleted'), await started(driven, 'running')] as const
+  cluster.pods.get(ids[0])!.spec.activeDeadlineSeconds = 1
+  Object.assign(cluster.pods.get(ids[1])!.metadata, { deletionTimestamp: '2026-01-01T00:00:00Z' })
+  const found = await driven.runtime.list({})
+  const stateOf = (id: string): unknown => found.find(each => each.id === id)
+  for (const id of ids.slice(0, 2)) t.match(stateOf(id), { state: 'exited', address: null })
+  t.match(stateOf(ids[2]), { state: 'running', address: Object })
+  for (const id of ids) t.match(await driven.runtime.inspect(id), { state: 'running' }, 'it ends when its container has')
+})
+
 t.test('an end that no API server answers for a minute says so, and leaves the pod to the next try', async t => {
   const cluster = await clusterOf(t)
   const clock = new FakeClock()

@@ -44,6 +44,7 @@ export interface Pod {
     readonly containers: ReadonlyArray<{ readonly name: string, readonly image: string, readonly resources?: object }>
     readonly volumes?: ReadonlyArray<{ readonly persistentVolumeClaim?: { readonly claimName: string } }>
     readonly terminationGracePeriodSeconds?: number
+    readonly activeDeadlineSeconds?: number
   }
   readonly status?: {
     readonly phase?: string

@@ -26,6 +26,11 @@ export function runState (pod: Pod): EngineRunState {
   return isOver(pod) ? 'exited' : 'created'
 }
 
+/** Whether its end was begun, though its container may run for a moment yet. Launches set no deadline. Pure. */
+export function isEnding ({ metadata: { deletionTimestamp }, spec: { activeDeadlineSeconds } }: Pod): boolean {
+  return deletionTimestamp !== undefined || activeDeadlineSeconds !== undefined
+}
+
 /** @param address where it is reached, should it run */
 export function inspection (pod: Pod, kept: KeptLaunch, address: EngineAddress | null): EngineInspection {
   const status = engineStatus(pod)
