@@ -29,7 +29,7 @@ export interface LibraryServices {
 /** Most files of one scan or preview. */
 const MAX_FILES = 20_000
 /** A caller waits for a preview; what was not looked at by then is left out, and that is told. */
-const PREVIEW_MS = 8_000
+const PREVIEW_MS = 5_000
 
 export class Library implements ModelLibrary {
   readonly curated: readonly CuratedModel[] = [...curatedText, ...curatedMedia]
