@@ -73,7 +73,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/dispatch/body': [],
   'kernel/dispatch/wire': [],
   'kernel/dispatch/answer': ['requests'],
-  'kernel/dispatch/upstream': ['requests', 'answer'],
+  'kernel/dispatch/upstream': ['requests', 'wire', 'answer'],
   'kernel/dispatch/route': ['body', 'upstream'],
   'kernel/dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route', 'wire'],
   'kernel/dispatch/upload': ['requests', 'body', 'answer', 'upstream', 'route', 'call'],

@@ -59,7 +59,7 @@ export function addMcpInstall (mcp: Command, cli: Cli): void {
 export function addMcpUninstall (mcp: Command, cli: Cli): void {
   mcp.command('uninstall <id>')
     .description('stop a tool server and remove its file')
-    .option('-f, --force', 'do not ask, as where there is no terminal')
+    .option('-f, --force', 'do not ask; without a terminal svc never does')
     .addHelpText('after', examples('svc mcp uninstall notes'))
     .action(async (id: string, options: { force?: true }, command: Command) => {
       if (options.force !== true && !await confirm(cli, `Uninstall tool server ${id}?`)) throw new CliFailure('nothing was uninstalled')

@@ -11,7 +11,7 @@ const deletedSchema = z.looseObject({ affected_slots: z.array(z.string()).defaul
 export function addModelRm (model: Command, cli: Cli): void {
   model.command('rm <ref>')
     .description('remove a model from the registry; its file stays')
-    .option('-f, --force', 'do not ask, as where there is no terminal')
+    .option('-f, --force', 'do not ask; without a terminal svc never does')
     .addHelpText('after', '\nSlots that run it are unloaded, and their configuration no longer names it.')
     .addHelpText('after', examples('svc model rm qwen3-4b'))
     .action(async (ref: string, options: { force?: true }, command: Command) => {

@@ -82,7 +82,7 @@ export function addProfileEdit (profile: Command, cli: Cli): void {
 export function addProfileDelete (profile: Command, cli: Cli): void {
   profile.command('delete <name>')
     .description('delete a profile that no slot uses')
-    .option('-f, --force', 'do not ask, as where there is no terminal')
+    .option('-f, --force', 'do not ask; without a terminal svc never does')
     .addHelpText('after', examples('svc profile delete rocm-long'))
     .action(async (name: string, options: { force?: true }, command: Command) => {
       if (options.force !== true && !await confirm(cli, `Delete profile ${name}?`)) throw new CliFailure('nothing was deleted')

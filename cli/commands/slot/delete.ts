@@ -9,7 +9,7 @@ import { examples } from '../../terminal/help.js'
 export function addSlotDelete (slot: Command, cli: Cli): void {
   slot.command('delete <name>')
     .description('stop a slot and remove its configuration')
-    .option('-f, --force', 'do not ask, as where there is no terminal; also delete pinned slots and those that came with the gateway')
+    .option('-f, --force', 'do not ask; without a terminal svc never does. Also delete pinned slots and those that came with the gateway')
     .addHelpText('after', examples('svc slot delete coder'))
     .action(async (name: string, options: { force?: true }, command: Command) => {
       const force = options.force === true

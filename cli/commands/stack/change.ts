@@ -30,7 +30,7 @@ export function addStackSnapshot (stack: Command, cli: Cli): void {
 export function addStackDelete (stack: Command, cli: Cli): void {
   stack.command('delete <slug>')
     .description('delete a stack; slots stay as they are')
-    .option('-f, --force', 'do not ask, as where there is no terminal')
+    .option('-f, --force', 'do not ask; without a terminal svc never does')
     .addHelpText('after', examples('svc stack delete evening'))
     .action(async (slug: string, options: { force?: true }, command: Command) => {
       if (options.force !== true && !await confirm(cli, `Delete stack ${slug}?`)) throw new CliFailure('nothing was deleted')

@@ -101,7 +101,7 @@ export function addUpstreamRemove (upstream: Command, cli: Cli): void {
   upstream.command('remove <name>')
     .alias('rm')
     .description('remove a remote provider from its file')
-    .option('-f, --force', 'do not ask, as where there is no terminal')
+    .option('-f, --force', 'do not ask; without a terminal svc never does')
     .addHelpText('after', examples('svc upstream remove lab'))
     .action(async (name: string, options: { force?: true }, command: Command) => {
       if (options.force !== true && !await confirm(cli, `Remove upstream ${name}?`)) throw new CliFailure('nothing was removed')

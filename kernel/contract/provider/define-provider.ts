@@ -13,6 +13,7 @@ const kinds = {
   'true or false': (value: unknown) => typeof value === 'boolean',
   'a number': (value: unknown) => typeof value === 'number',
   'a list': (value: unknown) => Array.isArray(value),
+  'a list of texts': (value: unknown) => Array.isArray(value) && value.every(one => typeof one === 'string'),
   'an object': (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'a function': (value: unknown) => typeof value === 'function',
   'text or a function': (value: unknown) => typeof value === 'string' || typeof value === 'function'
@@ -21,14 +22,14 @@ type Kind = keyof typeof kinds
 type Kinds<T> = { readonly [K in keyof Required<T>]: Kind }
 
 const providerKinds: Kinds<EngineProvider> = {
-  name: 'text', title: 'text', family: 'text', devices: 'a list', slotTypes: 'a list', cli: 'true or false', needsModel: 'true or false',
+  name: 'text', title: 'text', family: 'text', devices: 'a list of texts', slotTypes: 'a list of texts', cli: 'true or false', needsModel: 'true or false',
   surfaces: 'an object', health: 'an object', exclusivity: 'text', containerSpec: 'a function', takesModel: 'true or false',
   catalogue: 'a list', fetches: 'a function', models: 'an object', carriesOnly: 'a function', requires: 'an object', about: 'an object',
-  abilities: 'a function', lightPaths: 'a list', keepsConnections: 'true or false', children: 'a list', unserved: 'an object',
-  ports: 'a list', flags: 'an object', slotOptions: 'an object', slotProblem: 'a function', modelName: 'a function',
+  abilities: 'a function', lightPaths: 'a list of texts', keepsConnections: 'true or false', children: 'a list', unserved: 'an object',
+  ports: 'a list of texts', flags: 'an object', slotOptions: 'an object', slotProblem: 'a function', modelName: 'a function',
   image: 'text or a function', defaultProfile: 'a function', argvSegments: 'a function', concurrency: 'a function',
   headers: 'a function', runtime: 'text', processSpec: 'a function', warmUp: 'a function', voices: 'a function',
-  loadedModel: 'a function', metrics: 'a function', images: 'an object', profiles: 'an object', aliases: 'a list',
+  loadedModel: 'a function', metrics: 'a function', images: 'an object', profiles: 'an object', aliases: 'a list of texts',
   deviceWords: 'an object', defaultFor: 'a list', reservedPorts: 'a list', modelNames: 'an object', modelFolders: 'a list'
 }
 const needed = [
@@ -48,11 +49,16 @@ const healthKinds: Kinds<EngineProvider['health']> = { path: 'text', port: 'text
 export function defineProvider (provider: EngineProvider): EngineProvider {
   const problem = shapeProblem(provider) ?? nameProblem(provider) ?? factsProblem(provider) ?? placesProblem(provider) ??
     surfacesProblem(provider)
-  if (problem !== null) throw new TypeError(`provider '${String(provider.name)}': ${problem}`)
+  if (problem !== null) throw new TypeError(`${nameOf(provider)}: ${problem}`)
   return Object.freeze({ ...provider, [PROVIDER_BRAND]: true })
 }
 
+function nameOf (provider: Partial<EngineProvider> | null | undefined): string {
+  return typeof provider?.name === 'string' ? `provider '${provider.name}'` : 'a provider without a name'
+}
+
 function shapeProblem (provider: EngineProvider): string | null {
+  if (!kinds['an object'](provider)) return 'must be an object'
   const own = fieldsProblem('', provider, providerKinds, needed)
   if (own !== null) return own
   const { surfaces, health } = provider
@@ -93,11 +99,12 @@ function missed (name: string, fields: Readonly<Record<string, unknown>>, known:
   return near === null ? '' : `; there is ${near}`
 }
 
-function wordProblem (at: string, words: readonly unknown[], known: readonly string[]): string | null {
-  const wrong = words.find(word => !known.some(one => one === word))
+/** @param words texts, as `kinds` has found */
+function wordProblem (at: string, words: readonly string[], known: readonly string[]): string | null {
+  const wrong = words.find(word => !known.includes(word))
   if (wrong === undefined) return null
-  const meant = typeof wrong === 'string' ? suggest(wrong, known) : null
-  return `${at} must be one of ${known.join(', ')}, got ${JSON.stringify(wrong)}${meant === null ? '' : `; did you mean ${meant}?`}`
+  const meant = suggest(wrong, known)
+  return `${at} must be one of ${known.join(', ')}, got '${wrong.slice(0, 64)}'${meant === null ? '' : `; did you mean ${meant}?`}`
 }
 
 function nameProblem ({ name, devices, slotTypes, surfaces }: EngineProvider): string | null {

@@ -4,6 +4,7 @@ import { svcError, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import { readBegins, readEnds } from '../body/body-blocks.js'
 import type { Connections } from './connections.js'
+import { isClosed } from '../wire/closed-connection.js'
 import type { WireReader } from '../wire/plain-connection.js'
 import type { Wait } from './silence-watch.js'
 
@@ -216,16 +217,6 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     if (this.#request === null || this.#hasHead || this.#aborted !== null) return false
     return isClosed(error) && performance.now() - this.#sentAt < CLOSED_BEFORE_MS
   }
-}
-
-/**
- * Whether a connection may have been closed before the request came. An engine may end the connection behind each event
- * stream without saying so, so that the next request can be on its way into it already. A fresh connection that the
- * other side closes cleanly was closed because of the request.
- */
-function isClosed (error: Error & { code?: string, socket?: { bytesRead?: number } | null }): boolean {
-  if (error.code === 'UND_ERR_SOCKET') return (error.socket?.bytesRead ?? 0) > 0
-  return error.code === 'EPIPE' || error.code === 'ECONNRESET'
 }
 
 /** What went wrong with an upstream, in the words of the error table. */

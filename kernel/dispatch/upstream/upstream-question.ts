@@ -1,6 +1,7 @@
 import { request, type Dispatcher } from 'undici'
 import { messageOf, type Upstream, type UpstreamReading } from '../../contract/index.js'
 import { VIA_HEADER } from '../requests/loop-guard.js'
+import { isClosed } from '../wire/closed-connection.js'
 import { upstreamTarget, type UpstreamTarget } from './upstream-auth.js'
 
 /** How the gateway itself asks an upstream for something, beside the requests of clients. */
@@ -41,7 +42,7 @@ export async function askUpstream (
   })
   // a server that closes a connection for its idleness may do so while it is asked: of a question it costs nothing to ask again
   const answer = await ask().catch((error: unknown) => {
-    if (signal.aborted || !isHangUp(error)) throw error
+    if (signal.aborted || !isClosed(error as Error)) throw error
     return ask()
   })
   told.status(answer.statusCode)
@@ -53,12 +54,6 @@ export async function askUpstream (
   }
   if (answer.statusCode !== 200) throw new Error(`GET ${told.path} answered ${answer.statusCode}`)
   return Buffer.concat(chunks).toString('utf8')
-}
-
-/** Whether the other side closed the connection without a word of an answer. */
-function isHangUp (error: unknown): boolean {
-  const code = (error as { readonly code?: unknown }).code
-  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
 }
 
 /** Throws in words of our own: the parser's would quote what the upstream said. */

@@ -53,7 +53,7 @@ export async function passOn (
     ? await ask()
     : await writtenDown(activity, destruction, { actor, request_id: requestId }, ask)
   const response = reply.raw
-  // sent, or given up: behind it nobody reads the bytes any more
+  // by then the bytes have been sent, or nobody waits for them
   if (answer.letGo !== undefined) {
     if (response.closed) answer.letGo()
     else response.once('close', answer.letGo)

@@ -21,13 +21,15 @@ const refused = (given: object): string => {
 
 t.test('a provider that a compiler would have refused is refused by the field, with what it may be and what was meant', async t => {
   const table: ReadonlyArray<readonly [given: object, message: string]> = [
-    [{ devices: ['toaster'] }, 'devices must be one of gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu, got "toaster"'],
-    [{ devices: ['gpu-cud'] }, 'devices must be one of gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu, got "gpu-cud"; did you mean gpu-cuda?'],
+    [{ devices: ['toaster'] }, 'devices must be one of gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu, got \'toaster\''],
+    [{ devices: ['gpu-cud'] }, 'devices must be one of gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu, got \'gpu-cud\'; did you mean gpu-cuda?'],
     [{ devices: undefined }, 'devices is missing'],
+    [{ devices: [undefined] }, 'devices must be a list of texts'],
+    [{ ports: [7] }, 'ports must be a list of texts'],
     [{ devices: [] }, 'devices must name at least one device'],
-    [{ slotTypes: 'tts' }, 'slotTypes must be a list'],
-    [{ slotTypes: ['ttz'] }, 'slotTypes must be one of llm, embedding, reranking, transcription, tts, image, got "ttz"; did you mean tts?'],
-    [{ exclusivity: 'bogus' }, 'exclusivity must be one of standard, exclusive, coexist-by-type, unmetered, got "bogus"'],
+    [{ slotTypes: 'tts' }, 'slotTypes must be a list of texts'],
+    [{ slotTypes: ['ttz'] }, 'slotTypes must be one of llm, embedding, reranking, transcription, tts, image, got \'ttz\'; did you mean tts?'],
+    [{ exclusivity: 'bogus' }, 'exclusivity must be one of standard, exclusive, coexist-by-type, unmetered, got \'bogus\''],
     [{ exclusivity: undefined, exclusivitee: 'standard' }, 'exclusivity is missing; there is exclusivitee'],
     [{ argvSegmentz: () => ({}) }, 'argvSegmentz is not a known field; did you mean argvSegments?'],
     [{ processSpek: () => [] }, 'processSpek is not a known field; did you mean processSpec?'],
@@ -42,13 +44,16 @@ t.test('a provider that a compiler would have refused is refused by the field, w
     [{ surfaces: { speach: speech } }, 'did you mean speech?'],
     [{ surfaces: { speech: null } }, 'surfaces.speech must be an object'],
     [{ surfaces: { speech: { ...speech, path: 7 } } }, 'surfaces.speech.path must be text'],
-    [{ surfaces: { speech: { ...speech, body: 'xml' } } }, 'surfaces.speech.body must be one of json, multipart, got "xml"'],
+    [{ surfaces: { speech: { ...speech, body: 'xml' } } }, 'surfaces.speech.body must be one of json, multipart, got \'xml\''],
     [{ surfaces: { speech: { ...speech, streming: true } } }, 'surfaces.speech.streming is not a known field; did you mean streaming?'],
     [{ name: 7 }, 'name must be text'],
     [{ name: 'The Shed' }, 'name must be kebab-case']
   ]
   for (const [given, message] of table) t.ok(refused(given).endsWith(message), `${refused(given)} / ${message}`)
-  t.match(refused({ name: undefined }), /^provider 'undefined': name is missing$/)
+  t.equal(refused({ name: undefined }), 'a provider without a name: name is missing')
+  for (const nothing of [undefined, null, [], 'tiny']) {
+    t.throws(() => defineProvider(nothing as unknown as EngineProvider), { message: 'a provider without a name: must be an object' })
+  }
 })
 
 t.test('a field that a later contract may have is let be', async t => {
