@@ -1,3 +1,4 @@
+import { differences } from './hamming.js'
 import { codeOf, codeWords, type Vector } from './vector-table.js'
 
 /** A small bank holds its vectors as well as their signs: each row from the database costs more than comparing with it. */
@@ -72,24 +73,14 @@ export class BankVectors {
 
   /** Those with the fewest signs that differ; a few more than `wanted` where several differ equally. Positions. Pure. */
   nearest (query: Uint32Array, wanted: number, allowed: ReadonlySet<number> | null): number[] {
-    const [codes, memories, words, count] = [this.#codes, this.#memories, this.#words, this.#count]
-    const bits = words * 32
+    const [memories, count] = [this.#memories, this.#count]
+    const bits = this.#words * 32
     const far = bits + 1
-    const distances = new Uint16Array(count)
+    const distances = differences(query, this.#codes, count)
     const histogram = new Uint32Array(far + 1)
-    for (let i = 0, at = 0; i < count; i++, at += words) {
-      let distance = far
-      if (allowed === null || allowed.has(memories[i]!)) {
-        distance = 0
-        for (let word = 0; word < words; word++) {
-          let x = codes[at + word]! ^ query[word]!
-          x -= (x >>> 1) & 0x55555555
-          x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
-          distance += Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
-        }
-      }
-      distances[i] = distance
-      histogram[distance]!++
+    for (let i = 0; i < count; i++) {
+      if (allowed !== null && !allowed.has(memories[i]!)) distances[i] = far
+      histogram[distances[i]!]!++
     }
     let limit = 0
     for (let sum = 0; limit <= bits; limit++) {

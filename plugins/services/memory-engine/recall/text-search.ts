@@ -1,6 +1,7 @@
 import type { Condition } from '../memories/tag-filter.js'
 import type { Store } from '../store/store.js'
 import { textIndexOf } from '../store/text-index.js'
+import { WordCounts } from './word-counts.js'
 import { phrase, queryWords } from './words.js'
 import type { Found } from './vector-index.js'
 
@@ -9,6 +10,8 @@ const WEIGHTS = '1.0, 0.5, 0.5'
 /** Scoring costs for each memory that has a word. In large banks words that many have are left out, the rarest never. */
 const MOST_SCORED = 5000
 
+const counts = new WeakMap<Store, WordCounts>()
+
 /** Memories that have words of the query, by BM25, best first. */
 export function searchText (
   store: Store, bank: number, query: string, wanted: number, condition: Condition | null
@@ -16,23 +19,25 @@ export function searchText (
   const words = queryWords(query)
   if (words.length === 0) return []
   const index = textIndexOf(bank)
-  const isLarge = store.kept<{ count: number }>(`SELECT count(*) AS count FROM ${index}_docsize`)!.count > MOST_SCORED
-  const phrases = isLarge ? telling(store, index, words.map(phrase)) : words.map(phrase)
-  const search = (match: readonly string[]): readonly Found[] => run(store, index, match.join(' OR '), wanted, condition, isLarge)
-  const found = search(phrases)
+  const size = store.kept<{ count: number }>(`SELECT count(*) AS count FROM ${index}_docsize`)!.count
+  const isLarge = size > MOST_SCORED
+  const all = words.map(phrase)
+  const { phrases, isFew } = isLarge ? telling(store, index, size, all) : { phrases: all, isFew: true }
+  const found = run(store, index, phrases, wanted, condition, isFew)
   if (found.length > 0) return found
   // a word that nothing has may be the beginning of one
-  return search(phrases.filter(each => each.length > 4).map(each => `${each}*`))
+  return run(store, index, phrases.filter(each => each.length > 4).map(each => `${each}*`), wanted, condition, !isLarge)
 }
 
 function run (
-  store: Store, index: string, match: string, wanted: number, condition: Condition | null, isLarge: boolean
+  store: Store, index: string, phrases: readonly string[], wanted: number, condition: Condition | null, isFew: boolean
 ): readonly Found[] {
-  if (match === '') return []
+  if (phrases.length === 0) return []
+  const match = phrases.join(' OR ')
   const { join, where, values } = condition === null ? { join: '', where: '', values: [] }
     : { join: `JOIN memories m ON m.seq = ${index}.rowid`, where: `AND ${condition.sql}`, values: condition.values }
   // of what even the rarest word finds too often, the newest are scored
-  const first = !isLarge ? undefined : store.get<{ seq: number }>(
+  const first = isFew ? undefined : store.get<{ seq: number }>(
     `SELECT rowid AS seq FROM ${index} WHERE ${index} MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ${MOST_SCORED}`, [match])
   return store.lists<[number, number]>('seq, score',
     `FROM (SELECT ${index}.rowid AS seq, -bm25(${index}, ${WEIGHTS}) AS score FROM ${index} ${join}
@@ -40,14 +45,20 @@ function run (
     [match, first?.seq ?? 0, ...values, wanted]).map(([seq, score]) => ({ seq, score }))
 }
 
+interface Telling {
+  readonly phrases: readonly string[]
+  /** Whether all that has one of them can be scored in time. */
+  readonly isFew: boolean
+}
+
 /** The words that are looked for, rarest first, as many as can be scored in time. */
-function telling (store: Store, index: string, phrases: readonly string[]): readonly string[] {
-  const counted = phrases.map(each => ({
-    phrase: each,
-    count: store.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (SELECT 1 FROM ${index} WHERE ${index} MATCH ? LIMIT ${2 * MOST_SCORED})`, [each])!.count
-  })).filter(({ count }) => count > 0).sort((a, b) => a.count - b.count)
+function telling (store: Store, index: string, size: number, phrases: readonly string[]): Telling {
+  const of = counts.get(store) ?? new WordCounts()
+  counts.set(store, of)
+  const counted = phrases.map(each => ({ phrase: each, count: of.of(store, index, each, size, 2 * MOST_SCORED) }))
+    .filter(({ count }) => count > 0).sort((a, b) => a.count - b.count)
+  if (counted.length === 0) return { phrases, isFew: true }
   let sum = 0
   const kept = counted.filter(({ count }, i) => (sum += count) <= MOST_SCORED || i === 0)
-  return kept.length > 0 ? kept.map(each => each.phrase) : phrases
+  return { phrases: kept.map(each => each.phrase), isFew: kept[0]!.count <= MOST_SCORED }
 }

@@ -2,7 +2,7 @@ import type { Core } from '../core.js'
 import type { Condition } from '../memories/tag-filter.js'
 import type { Store } from '../store/store.js'
 import { BankVectors } from './bank-vectors.js'
-import { codeOf, dot, vectorsOf, vectorsOfBank, withVectors, type Vector } from './vector-table.js'
+import { codeOf, cosinesTo, vectorsOfBank, withVectors, type Vector } from './vector-table.js'
 
 export interface Found {
   /** Of the memory. */
@@ -107,7 +107,7 @@ export class VectorIndex {
     const found: Found[] = []
     for (let from = 0; from < nearest.length; from += PAGE) {
       const memories = nearest.slice(from, from + PAGE).map(position => loaded.memoryAt(position))
-      for (const { seq, vector } of vectorsOf(this.#store, loaded.model, memories)) found.push({ seq, score: dot(query, vector) })
+      for (const [seq, score] of cosinesTo(this.#store, loaded.model, query, memories)) found.push({ seq, score })
     }
     return { found: found.sort(best), asked: nearest.length }
   }

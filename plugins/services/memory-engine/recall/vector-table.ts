@@ -67,6 +67,15 @@ export function vectorsOf (
   ).map(({ seq, vector }) => ({ seq, vector: new Float32Array(vector) }))
 }
 
+/** Cosines of the angles between these memories, as far as they are valid, and the query. No vector leaves the database. */
+export function cosinesTo (
+  store: Store, model: number, query: Vector, memories: readonly number[]
+): ReadonlyArray<readonly [memory: number, cosine: number]> {
+  return store.lists<[number, number]>('m.seq, 1 - vector_distance_cos(v.vector, ?)',
+    `FROM json_each(?) AS wanted JOIN vectors v ON v.memory = wanted.value JOIN memories m ON m.seq = v.memory
+     WHERE v.model = ? AND m.state = 'valid'`, [bytesOf(query), JSON.stringify(memories), model])
+}
+
 /** All vectors of a bank, in the order of its memories. */
 export function vectorsOfBank (
   store: Store, bank: number, model: number
