@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import type { ApiClient } from './client/client.js'
+import { diagnosticsSchema } from './record/diagnostics.js'
 import type { Output } from './terminal/output.js'
 import { harmless } from './terminal/text-width.js'
 import { problemText } from '../kernel/contract/text/problem-text.js'
 
 const keys = z.array(z.string()).default([])
-/** What is wrong in the configuration, as routes tell it. */
-export const diagnosticsSchema = z.array(z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })).default([])
 const reloadedSchema = z.looseObject({
   _svc: z.looseObject({
     diagnostics: diagnosticsSchema,

@@ -44,7 +44,7 @@ export function stateOf ({ enabled, kind, circuit, error, refreshed_at: refreshe
 export function keyOf (record: UpstreamRecord): string {
   const { auth_style: style, auth_configured: configured, auth_value_env: env, auth_key_present: isSet } = record
   if (style === 'none') return 'none needed'
-  if (!configured) return 'no variable named'
+  if (!configured) return 'none'
   return isSet ? env : `${env} (not set)`
 }
 

@@ -1,4 +1,4 @@
-import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, fork, spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chatAnswer } from '../../kernel/testing/index.js'
 import { freePort } from '../ports.js'
+import { shippedProgram } from '../program.js'
 import { processUse } from './process-use.js'
 
 export interface BenchServer {
@@ -30,12 +31,25 @@ export function startProgram (name: string, args: readonly string[]): Promise<Be
 }
 
 /** The same of another build. */
-export async function startProgramOf (folder: string, name: string, args: readonly string[]): Promise<BenchProgram> {
-  const child = fork(join(folder, `${name}.js`), [...args], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'], execArgv: ['--expose-gc']
-  })
+export function startProgramOf (folder: string, name: string, args: readonly string[]): Promise<BenchProgram> {
+  const child = fork(join(folder, `${name}.js`), [...args], { stdio: STDIO, execArgv: ['--expose-gc'] })
+  return programOf(child, ready => ready.port as number, () => child.disconnect())
+}
+
+/** The gateway as it ships, at a home that is there. `module` is loaded before it, and answers to messages. */
+export function startShipped (home: string, module: URL): Promise<BenchProgram> {
+  const child = fork(shippedProgram(), ['serve', '--home', home, '--port', '0', '--ready-json'], { stdio: STDIO, execArgv: ['--import', module.href] })
+  return programOf(child, ready => Number(new URL(ready.url as string).port), () => { child.kill('SIGTERM') })
+}
+
+const STDIO: StdioOptions = ['ignore', 'pipe', 'inherit', 'ipc']
+
+async function programOf (
+  child: ChildProcess, portOf: (ready: Readonly<Record<string, unknown>>) => number, end: () => void
+): Promise<BenchProgram> {
   const [line] = await once(child.stdout!, 'data') as [Buffer]
-  const ready = JSON.parse(line.toString()) as { port: number }
+  const ready = JSON.parse(line.toString()) as Record<string, unknown>
+  const port = portOf(ready)
   const ask = async <T>(what: string): Promise<T> => {
     child.send(what)
     const [answer] = await once(child, 'message') as [T]
@@ -43,8 +57,8 @@ export async function startProgramOf (folder: string, name: string, args: readon
   }
   const facts = (what: 'memory' | 'cpu'): Promise<{ rss: number, cpu: NodeJS.CpuUsage }> => ask(what)
   return {
-    origin: `http://127.0.0.1:${ready.port}`,
-    port: ready.port,
+    origin: `http://127.0.0.1:${port}`,
+    port,
     ready,
     ask,
     memory: async () => (await facts('memory')).rss,
@@ -52,7 +66,7 @@ export async function startProgramOf (folder: string, name: string, args: readon
       const { cpu } = await facts('cpu')
       return (cpu.user + cpu.system) / 1000
     },
-    stop: () => ended(child, () => child.disconnect())
+    stop: () => ended(child, end)
   }
 }
 

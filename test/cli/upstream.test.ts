@@ -1,10 +1,11 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { textWidth } from '../../cli/terminal/text-width.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
 import settings from '../../plugins/api/settings/index.js'
 import remoteCatalog from '../../plugins/providers/remote-catalog/index.js'
+import status from '../../plugins/api/status/index.js'
 import upstreams from '../../plugins/api/upstreams/index.js'
 import models from '../../plugins/v1/models/index.js'
 import { fakeUpstream, refusal, upstreamTable } from '../wire/fake-upstream.js'
@@ -120,6 +121,17 @@ t.test('aliases are set, listed and removed, and what is wrong with one is said'
   t.match((await svc('rm', 'nobody')).stderr, 'there is no alias nobody')
   t.equal((await svc('rm', 'gpt-4.1')).stdout, 'Alias gpt-4.1 is removed.\n')
   t.same(JSON.parse((await svc('list', '--json')).stdout), { 'qwen3:4b': 'nothing' })
+})
+
+t.test('a row of the file that is invalid is told by the list', async t => {
+  const row = '[[upstream]]\nname = "lab"\nurl = "lab:8080/v1"\n'
+  const gateway = await createTestGateway({ plugins: [status, settings, upstreams], files: { 'etc/svc/upstreams.toml': row } })
+  t.teardown(() => gateway.close())
+  const list = async (): Promise<string> => (await run(['upstream', 'list', '--url', gateway.baseUrl])).stdout
+  t.match(await list(), /^upstreams\.toml: .*url/)
+  await writeFile(join(gateway.home, 'etc/svc/upstreams.toml'), `${row}[[upstream]]\nname = "other"\nurl = "http://127.0.0.1:9/v1"\nauth_style = "none"\n`)
+  await run(['config', 'reload', '--url', gateway.baseUrl])
+  t.match(await list(), /^NAME [^]*\nother [^]*\nupstreams\.toml: .*url/)
 })
 
 t.test('lists fit 80 columns and say what is wrong', async t => {

@@ -5,7 +5,8 @@ import { CliFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
 import { brokenLines } from '../../plugins/reload-plugins.js'
 import { pluginListSchema } from '../../record/plugin-report.js'
-import { diagnosticsSchema, printReload, refusedLines, reloadGateway, type Reloaded } from '../../reload-plan.js'
+import { diagnosticsSchema } from '../../record/diagnostics.js'
+import { printReload, refusedLines, reloadGateway, type Reloaded } from '../../reload-plan.js'
 
 /** Of `GET /api/status`: those of the files, and what does not fit between them. */
 const statusSchema = z.looseObject({ diagnostics: diagnosticsSchema })

@@ -4,6 +4,7 @@ import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client/client.js'
 import { examples } from '../../terminal/help.js'
 import { harmless } from '../../terminal/text-width.js'
+import { fileProblems } from '../../record/diagnostics.js'
 import { keyOf, problemsOf, stateOf, upstreamSchema } from '../../record/upstream-record.js'
 
 export function addUpstreamList (upstream: Command, cli: Cli): void {
@@ -16,7 +17,12 @@ export function addUpstreamList (upstream: Command, cli: Cli): void {
       const call = { path: '/api/upstreams' }
       if (options.json === true) return cli.out.json(await client.raw(call))
       const records = await client.call(call, z.array(upstreamSchema))
-      if (records.length === 0) return cli.out.line('There are no upstreams. Add one: svc upstream add openrouter --template openrouter')
+      // a row that is invalid is no upstream, and in no list of them
+      const unread = (await fileProblems(client, 'upstreams.toml')).map(harmless)
+      if (records.length === 0) {
+        if (unread.length === 0) return cli.out.line('There are no upstreams. Add one: svc upstream add openrouter --template openrouter')
+        return cli.out.lines(unread)
+      }
       cli.out.table([
         { title: 'NAME', cell: ({ name }) => name },
         { title: 'STATE', cell: record => stateOf(record).word, paint: (text, record) => cli.out.paint(stateOf(record).colour, text) },
@@ -24,7 +30,7 @@ export function addUpstreamList (upstream: Command, cli: Cli): void {
         { title: 'KEY', cell: keyOf, expendable: 1 },
         { title: 'URL', cell: ({ url }) => url, flexible: true }
       ], records)
-      for (const problem of records.flatMap(problemsOf)) cli.out.line(harmless(problem))
+      cli.out.lines([...records.flatMap(problemsOf).map(harmless), ...unread])
     })
 }
 

@@ -1,9 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import type { Bar } from '../lists.js'
-import type { Held } from './memory-gateway.js'
+import { startProgram, startShipped, type BenchProgram } from '../servers.js'
 import { createTexts } from './memory-texts.js'
-import { startProgram, type BenchProgram } from '../servers.js'
+import type { Held } from './memory-watch.js'
 
 /** A whole gateway beside its memory: what held its event loop, and a chat stream through it. Milliseconds. */
 export interface MemoryLoop {
@@ -74,7 +75,7 @@ const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(r
 async function chatBeside (origin: string): Promise<{ gap (): number, leave (): void }> {
   const { body } = await request(`${origin}/v1/chat/completions`, {
     method: 'POST', headers: { 'content-type': 'application/json' }, bodyTimeout: 0,
-    body: JSON.stringify({ model: 'agent', stream: true, messages: [{ role: 'user', content: 'go on' }] })
+    body: JSON.stringify({ model: 'models/agent', stream: true, messages: [{ role: 'user', content: 'go on' }] })
   })
   let [last, gap] = [performance.now(), 0]
   body.on('data', () => {
@@ -92,9 +93,17 @@ async function chatBeside (origin: string): Promise<{ gap (): number, leave (): 
   }
 }
 
+/** As it ships, with its memory on; chats and vectors are those of an upstream. */
+async function startGateway (home: string, upstream: string): Promise<BenchProgram> {
+  await mkdir(join(home, 'etc/svc'), { recursive: true })
+  await writeFile(join(home, 'etc/svc/svc.toml'), '[memory]\nenabled = true\n[memory.embedding]\nmodel = "models/embed"\n[server]\nlog_level = "warn"\n')
+  await writeFile(join(home, 'etc/svc/upstreams.toml'), `[[upstream]]\nname = "models"\nurl = "${upstream}/v1"\nauth_style = "none"\n`)
+  return startShipped(home, new URL('memory-watch.js', import.meta.url))
+}
+
 export async function measureLoop (home: string, memories: number, say: (text: string) => void): Promise<MemoryLoop> {
   const upstream = await startProgram('memory/memory-upstream', [])
-  const gateway = await startProgram('memory/memory-gateway', [String(upstream.port), join(home, 'loop')])
+  const gateway = await startGateway(join(home, 'loop'), upstream.origin)
   const client = new Client(gateway.origin)
   const chat = await chatBeside(gateway.origin)
   try {

@@ -7,6 +7,10 @@ const PAUSE_MS = 5
 
 const server = createServer((req, res) => {
   if (req.url === '/health') return void res.end('{}')
+  if (req.method === 'GET') {
+    const data = ['agent', 'embed'].map(id => ({ id, object: 'model' }))
+    return void res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ object: 'list', data }))
+  }
   const parts: Buffer[] = []
   req.on('data', (part: Buffer) => parts.push(part))
   req.on('end', () => {
