@@ -181,8 +181,8 @@ t.test('a store of many gigabytes is not copied to try an upgrade, and a disk wi
   const tight = await tried()
   t.match(JSON.parse(tight.stdout), { ok: false, databases: [{ ok: false, message: /the disk has no room to try it on a copy of .*board\.db/ }] })
   t.match(tight, { code: 1, left: { length: 0 } })
-  // down to nothing: not even the configuration can be copied
-  writeFileSync(join(home, 'etc/svc/api.env'), 'x'.repeat(256 * 1024))
+  // down to nothing: not even the configuration can be copied, which is larger than what a deleted copy gives back late
+  writeFileSync(join(home, 'etc/svc/api.env'), 'x'.repeat(20 * 1024 ** 2))
   try {
     for (;;) appendFileSync(filler, Buffer.alloc(64 * 1024))
   } catch (error) {
