@@ -130,13 +130,36 @@ async function drainNode (t: Test, here: Cluster): Promise<void> {
   t.equal(await ended, false, 'the stream ends')
   await eventually('its end is told', async () => !UP.test((await slotOf(gateway, 'endless')).state))
   await eventually('with its reason', () => /the cluster ended an engine/.test(gateway.log()) && /EvictionByEvictionAPI/.test(gateway.log()))
+  await schedulerKnows(t, here)
   const held = chat(gateway.url, { model: 'endless', max_tokens: 5 })
-  await eventually('it waits for a node', async () => /waiting for capacity: .*unschedulable/.test((await slotOf(gateway, 'endless')).metadata.message))
+  const waits = eventually('it waits for a node', async () => /waiting for capacity: .*unschedulable/.test((await slotOf(gateway, 'endless')).metadata.message))
+  const early = await Promise.race([waits.then(() => null), held])
+  if (early !== null) t.fail(`the request that should wait was answered ${early.status}: ${await early.text()}`)
   await here.kubectl('uncordon', 'localhost')
   t.match(await held, { status: 200 }, 'and the request that waited is answered once there is one')
   t.match(await api(gateway, 'POST', '/api/slots/endless/unload', { force: true }), { status: 200 })
   t.strictSame(await podsOf(here), [])
   t.equal(await gateway.kill('SIGTERM'), 0)
+}
+
+/**
+ * That no node takes pods. Its lists are watched apart, each again after a time of its own when the API server was away: until
+ * then a pod can get a node that is closed.
+ */
+async function schedulerKnows (t: Test, here: Cluster): Promise<void> {
+  const { kubectl } = here
+  await eventually('the scheduler has no node for a pod', async () => {
+    await apply(here, t.testdir(), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'probe', namespace: NAMESPACE },
+      spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'c', image: 'svc-test/busybox:1', command: ['sleep', '100000'] }] }
+    })
+    const scheduled = 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].status}'
+    const told = await eventually('it tells', async () => await kubectl('-n', NAMESPACE, 'get', 'pod', 'probe', '-o', scheduled) || null)
+    await kubectl('-n', NAMESPACE, 'delete', 'pod', 'probe', '--grace-period=0', '--force')
+    return told === 'False'
+  })
 }
 
 /** The steps one by one are those of `diesInSteps`, and of the ring `kubernetes-kill`. */
