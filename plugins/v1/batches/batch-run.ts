@@ -150,7 +150,7 @@ export class BatchRun {
     }
     const { model } = row.body
     const { clock, turns, baseUrl } = this.#deps
-    const take = typeof model === 'string' ? (body: Buffer) => turns.take(model, surfaces[endpoint], body, signal) : undefined
+    const take = typeof model === 'string' ? (body: Buffer) => turns.take(requestId, model, surfaces[endpoint], body, signal) : undefined
     try {
       const { status, requestId: told, body } = await askRow(clock, {
         baseUrl: baseUrl(), path: endpoint, body: row.body, requestId, agent

@@ -18,10 +18,12 @@ export default definePlugin({
   kind: ['routes', 'service'],
   apiVersion: 1,
   errors: batchesError,
-  requires: { clock: core.clock, dispatch: core.dispatch, files: fileStoreRef, info: core.info, slots: core.slots },
+  requires: {
+    clock: core.clock, dispatch: core.dispatch, files: fileStoreRef, info: core.info, requests: core.requests, slots: core.slots
+  },
   configSchema,
   register (ctx) {
-    const { clock, dispatch, files, info, slots } = ctx.services
+    const { clock, dispatch, files, info, requests, slots } = ctx.services
     const batches = new Batches({
       ...ctx.config,
       clock,
@@ -29,7 +31,7 @@ export default definePlugin({
       log: ctx.log,
       table: ctx.table,
       folder: join(ctx.stateDir, 'work'),
-      turns: new SlotTurns({ clock, dispatch, slots }),
+      turns: new SlotTurns({ clock, dispatch, requests, slots }),
       baseUrl: () => info.baseUrl!
     })
     ctx.onStart(() => batches.load())

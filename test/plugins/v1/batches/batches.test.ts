@@ -7,6 +7,7 @@ import { pause } from '../../../../kernel/contract/index.js'
 import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
 import { chatAnswer } from '../../../../kernel/testing/index.js'
 import { Batches } from '../../../../plugins/v1/batches/batches.js'
+import type { SlotTurns } from '../../../../plugins/v1/batches/slot-turns.js'
 import { until } from '../../../wire/wire-gateway.js'
 import { batchGateway, batchUntil, isOver, linesOf, rowsOf, startBatch } from './support.js'
 
@@ -209,7 +210,7 @@ t.test('a batch that waits for its turn past its time expires, and asks nothing'
     },
     files: { get: () => file, path: () => join(folder, 'requests'), take: () => Promise.resolve(file) },
     // the slot is never idle
-    turns: { take: (_: string, __: unknown, ___: Buffer, signal: AbortSignal) => pause(clock, 2 ** 30, signal) } as never
+    turns: { take: (...[, , , , signal]: Parameters<SlotTurns['take']>) => pause(clock, 2 ** 30, signal) } as never
   })
   t.teardown(() => batches.stop())
   await batches.load()

@@ -94,7 +94,7 @@ function runOf (path: string, given: Partial<BatchRecord>, onChange: (change: Pa
     clock,
     parallel: 2,
     baseUrl: () => 'http://127.0.0.1:9',
-    turns: new SlotTurns({ clock, dispatch: { target: () => null }, slots: { status: () => { throw new Error('no slot') } } }),
+    turns: new SlotTurns({ clock, dispatch: { target: () => null }, requests: { list: () => [] }, slots: { status: () => { throw new Error('no slot') } } }),
     files: {
       get: () => { throw new Error('not asked') },
       path: () => '',
@@ -155,7 +155,12 @@ t.test('a batch of a file that is deleted meanwhile is refused, and nothing of i
     baseUrl: () => '',
     folder: join(path, 'work'),
     log: { error: () => {} } as never,
-    turns: new SlotTurns({ clock: new FakeClock(), dispatch: { target: () => null }, slots: { status: () => { throw gone } } }),
+    turns: new SlotTurns({
+      clock: new FakeClock(),
+      dispatch: { target: () => null },
+      requests: { list: () => [] },
+      slots: { status: () => { throw gone } }
+    }),
     table: { get: () => {}, set: id => { kept.push(id) }, delete: () => false, keys: () => [] },
     files: {
       get: id => {
