@@ -131,7 +131,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'cli/setup': ['client', 'terminal', 'record', 'pull', 'agent', 'offline', 'serve', 'cli.ts', 'failure.ts'],
   'cli/commands': ['client', 'terminal', 'record', 'pull', 'agent', 'completion', 'unit', 'chat', 'offline', 'serve', 'plugins',
     'setup', 'cli.ts', 'config-files.ts', 'envelope-file.ts', 'failure.ts', 'option-value.ts', 'program-path.ts', 'reload-plan.ts'],
-  'cli/bundle': ['heap-flags.ts', 'lost-output.ts', 'main.ts']
+  'cli/bundle': ['heap-flags.ts', 'lost-output.ts', 'main.ts', 'quiet-heap.ts']
 }
 const allRooms = Object.keys(rooms)
 
