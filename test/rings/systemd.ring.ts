@@ -199,7 +199,9 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
     const files = async (): Promise<readonly string[]> => (await run('find /etc/systemd/system /etc/polkit-1/rules.d /etc/sysusers.d /etc/svc /var/lib/svc ! -type d | sort')).stdout.split('\n').filter(path => path !== '')
     const before = await files()
     const dry = JSON.parse((await svc('uninstall', '--purge', '--dry-run', '--json')).stdout) as { things: Array<{ kind: string, name: string }> }
-    t.strictSame(await files(), before)
+    // the gateway keeps its compiled code a while after its start, whatever else goes on
+    const lasting = (paths: readonly string[]): string[] => paths.filter(path => !path.startsWith('/var/lib/svc/.cache/'))
+    t.strictSame(lasting(await files()), lasting(before))
     t.equal((await run('systemctl is-active svc-api')).stdout.trim(), 'active', 'a dry run stops nothing')
     const done = await svc('uninstall', '--purge', '--force')
     t.match(done, { code: 0, stdout: /svc-api\.service, which is stopped first\n[^]*Everything is removed\./ }, done.stderr)
