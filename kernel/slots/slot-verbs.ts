@@ -18,7 +18,7 @@ export interface SlotVerbsDeps extends Pick<FleetDeps, 'config' | 'plans'> {
   readonly pulls: ImagePulls
   readonly lending: SlotLending
   /** The slots as they are. */
-  readonly slots: Pick<SlotService, 'config' | 'device' | 'status'>
+  readonly slots: Pick<SlotService, 'config' | 'device' | 'status' | 'unread'>
 }
 
 type Verbs = Pick<SlotService, 'load' | 'unload' | 'restart' | 'swap' | 'converge' | 'update' | 'delete'>
@@ -101,9 +101,10 @@ export class SlotVerbs implements Verbs {
     return await this.#deps.writer.update(name, patch)
   }
 
+  /** What runs for a file that cannot be read is ended by the fleet, as for one that is deleted by hand. */
   async delete (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
     const { fleet, sets, writer } = this.#deps
-    if (this.#mustHaveFile(name, 'deleted').pinned && !force) throw pinned(name)
+    if (this.#mustHaveFile(name, 'deleted')?.pinned === true && !force) throw pinned(name)
     const set = sets.find(name)
     // the file first: a crash in between leaves an engine without a slot, which the next start removes
     await writer.delete(name, force)
@@ -127,11 +128,15 @@ export class SlotVerbs implements Verbs {
     return this.#deps.slots.config(name)
   }
 
-  /** A shadow that an operator made is his; the others are made of the anchor's configuration. */
-  #mustHaveFile (name: string, what: string): NamedSlotConfig {
-    const shadow = this.#deps.shadows.find(name)
+  /**
+   * A shadow that an operator made is his; the others are made of the anchor's configuration. Null for a slot whose file
+   * cannot be read: it can be mended and deleted.
+   */
+  #mustHaveFile (name: string, what: string): NamedSlotConfig | null {
+    const { shadows, slots } = this.#deps
+    const shadow = shadows.find(name)
     if (shadow !== null && !shadow.hasFile) throw notItsOwn(shadow, what)
-    return this.#deps.slots.config(name)
+    return slots.unread().some(unread => unread.name === name) ? null : slots.config(name)
   }
 }
 

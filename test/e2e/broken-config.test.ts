@@ -48,9 +48,8 @@ t.test('a bad slot file at start: it is told with file, path and allowed values,
   ], 'all problems at once')
   t.equal((await chat(gateway.baseUrl, {})).status, 200, 'agent serves')
   t.equal((await gateway.fetch('/api/status').then(r => r.json()) as { status: string }).status, 'degraded')
-  const missing = await gateway.fetch('/api/slots/bad')
-  t.equal(missing.status, 404)
-  t.match(await missing.json(), { error: { code: 'slot.not_found', message: /device/ } }, 'whoever looks for the slot learns why it is not there')
+  t.match(await (await gateway.fetch('/api/slots/bad')).json(), { kind: 'unread', metadata: { file_problems: [{ path: 'device' }, { path: 'idle_timeout' }] } },
+    'whoever looks for the slot learns why it is not there')
   t.equal((await chat(gateway.baseUrl, { model: 'bad' })).status, 404)
 })
 
@@ -152,6 +151,11 @@ t.test('a broken slot file that is removed, or mended to something else, ends th
   await reload(gateway)
   await until(() => runtime.running === 0, 'its slot no longer exists')
   t.equal(await row(gateway, 'agent'), undefined)
+
+  const deleted = await restarted(t, 'provider = "fa')
+  t.equal((await deleted.gateway.fetch('/api/slots/agent', { method: 'DELETE' })).status, 200)
+  await until(() => deleted.runtime.running === 0, 'so it is with one that is deleted through the gateway')
+  t.equal(await row(deleted.gateway, 'agent'), undefined)
 
   const other = await restarted(t, 'provider = "fa')
   await writeFile(other.path, `${good}[server.env]\nNEW = "1"\n`)

@@ -5,7 +5,7 @@ import { pathOf, type ApiClient } from '../../client/client.js'
 import { examples } from '../../terminal/help.js'
 import type { Output } from '../../terminal/output.js'
 import { modelOf, slotRecordSchema, type SlotRecord } from '../../record/slot-record.js'
-import { slotProblems, stateColour } from '../../record/slot-table.js'
+import { slotProblems, stateColour, unreadProblems } from '../../record/slot-table.js'
 import { harmless } from '../../terminal/text-width.js'
 
 type Print = (out: Output, record: SlotRecord) => void
@@ -50,8 +50,16 @@ function addLook (command: Command, cli: Cli, example: string, print: Print): vo
       const client: ApiClient = cli.client(self)
       const call = { path: pathOf`/api/slots/${name}` }
       if (options.json === true) return cli.out.json(await client.raw(call))
-      print(cli.out, await client.call(call, slotRecordSchema))
+      const record = await client.call(call, slotRecordSchema)
+      if (record.kind === 'unread') printUnread(cli.out, record)
+      else print(cli.out, record)
     })
+}
+
+/** Of a slot whose file cannot be read nothing else is known. */
+function printUnread (out: Output, record: SlotRecord): void {
+  out.line(`${record.name} is in ${out.paint('red', 'error')}: ${harmless(record.metadata.message)}`)
+  out.lines(unreadProblems(record).slice(1).map(problem => harmless(`${out.paint('yellow', '!')} ${problem}`)))
 }
 
 function messageOf ({ metadata: { message } }: SlotRecord): string {

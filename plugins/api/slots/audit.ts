@@ -1,4 +1,5 @@
-import type { ActivityLog, ActivityNote, NamedSlotConfig, RouteCall, SlotService } from 'svc-gateway/plugin'
+import type { ActivityLog, ActivityNote, ConfigService, NamedSlotConfig, RouteCall, SlotService } from 'svc-gateway/plugin'
+import { requireSlotFile } from './record/slot-lookup.js'
 
 export type Caller = Pick<RouteCall, 'actor' | 'requestId' | 'signal'>
 
@@ -19,12 +20,13 @@ export function audited<T> (
   return activity.audited(row, work)
 }
 
-/** A change of a slot's configuration, with the whole configuration before and after. */
+/** A change of a slot's configuration, with the whole of it before and after; null before for a file that cannot be read. */
 export function auditedEdit (
-  services: AuditServices, caller: Caller, action: string, slot: string, edit: () => Promise<NamedSlotConfig>
+  services: AuditServices & { readonly config: ConfigService }, caller: Caller, action: string, slot: string,
+  edit: () => Promise<NamedSlotConfig>
 ): Promise<NamedSlotConfig> {
   return audited(services, caller, action, slot, async note => {
-    note({ before: services.slots.config(slot) })
+    note({ before: requireSlotFile(services, slot) })
     const next = await edit()
     note({ after: next })
     return next

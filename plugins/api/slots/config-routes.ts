@@ -11,14 +11,14 @@ import {
 import type { SlotApi } from './slot-api.js'
 import { fitWarning } from './fit-warning.js'
 import { readSlotFile } from './slot-file.js'
-import { fileOf, requireSlot } from './record/slot-lookup.js'
+import { fileOf, requireSlotFile } from './record/slot-lookup.js'
 import { slotTools } from './tools.js'
 
 /** Slots as configuration: list, create, read, change, delete. */
 export function configRoutes (api: SlotApi): AnyRoute[] {
   const { slots, records } = api
   const edit = async (call: Caller, name: string, action: string, patch: Readonly<Record<string, unknown>>) => {
-    requireSlot(api, name)
+    requireSlotFile(api, name)
     await auditedEdit(api, call, action, name, () => slots.update(name, patch))
     return await written(api, name)
   }
@@ -63,7 +63,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       tool: slotTools.remove,
       handler: call => {
         const { params: { name }, query: { force } } = call
-        const before = requireSlot(api, name)
+        const before = requireSlotFile(api, name)
         return whileConnected(call, audited(api, call, 'delete', name, async note => {
           note({ before })
           await slots.delete(name, { force })

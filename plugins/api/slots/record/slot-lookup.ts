@@ -11,6 +11,11 @@ export function requireSlot ({ config, slots }: LookupServices, name: string): N
   return slots.config(name)
 }
 
+/** As `requireSlot`, for what needs only the slot's file: null for a slot that is left out because that cannot be read. */
+export function requireSlotFile (services: LookupServices, name: string): NamedSlotConfig | null {
+  return services.slots.unread().some(unread => unread.name === name) ? null : requireSlot(services, name)
+}
+
 /** A slot whose file was broken when it was first read is no slot; its problems are known anyway. */
 function unknownSlot (config: ConfigService, name: string): SvcError {
   const file = fileOf(name)
@@ -21,7 +26,7 @@ function unknownSlot (config: ConfigService, name: string): SvcError {
   const listed = problems.map(({ path, message, line }) =>
     `${path === '' ? '' : `${path} `}${message}${line === undefined ? '' : ` (line ${line})`}`)
   return svcError('slot.not_found',
-    `slot '${name}' is not available because its file ${file} is invalid: ${listed.join('; ')}; fix it, then POST /api/settings/reload`,
+    `slot '${name}' is not available because its file ${file} is invalid: ${listed.join('; ')}; fix it, then POST /api/settings/reload, or DELETE /api/slots/${name}`,
     { details: { slot: name, file, problems: problems.map(({ path, message }) => ({ path, message })) } })
 }
 

@@ -74,10 +74,10 @@ export class SlotRecords {
     return this.#list.bytes
   }
 
-  /** A slot, else an upstream of that name. Throws `slot.not_found`. */
+  /** A slot, one whose file cannot be read, else an upstream of that name. Throws `slot.not_found`. */
   async find (name: string): Promise<SlotRow> {
     if (this.#services.slots.names().includes(name)) return await this.detail(name)
-    return this.#upstreams().find(row => row.name === name) ?? await this.detail(name)
+    return this.#others().find(row => row.name === name) ?? await this.detail(name)
   }
 
   async detail (name: string): Promise<SlotRecord> {

@@ -5,7 +5,7 @@ import type { UnreadRow } from './record-schema.js'
 /** A slot whose file cannot be read as a row among the slots. Pure. */
 export function unreadRow ({ name, engine }: UnreadSlot, diagnostics: readonly Diagnostic[]): UnreadRow {
   const runs = engine === null ? '' : '; its engine is left running'
-  const message = `the slot file cannot be read${runs}; fix it and run \`svc config reload\``
+  const message = `the slot file cannot be read${runs}; fix it and run \`svc config reload\`, or \`svc slot delete ${name}\``
   return {
     name,
     kind: 'unread',

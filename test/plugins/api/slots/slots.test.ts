@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { svcError } from '../../../../kernel/contract/index.js'
@@ -58,8 +58,10 @@ t.test('the list has every slot, broken files among them', async t => {
   t.match((await gateway.call('GET', '/api/slots/agent')).json, { name: 'agent', config_drift: false })
   t.match((await gateway.call('GET', '/api/slots/cloud')).json, { name: 'cloud', _synthetic: true })
   await refused(t, gateway, { call: ['GET', '/api/slots/none'], status: 404, code: 'slot.not_found', message: /GET \/api\/slots/ })
+  t.same((await gateway.call('GET', '/api/slots/broken')).json, json[5], 'one whose file cannot be read is told alone as in the list')
   const broken = await refused(t, gateway, {
-    call: ['GET', '/api/slots/broken'], status: 404, code: 'slot.not_found', message: /slots\/broken\.toml.*device.*\(line 1\).*reload/
+    call: ['POST', '/api/slots/broken/load', {}], status: 404, code: 'slot.not_found',
+    message: /slots\/broken\.toml.*device.*\(line 1\).*reload, or DELETE \/api\/slots\/broken/
   })
   t.match(broken.json.error.details, { slot: 'broken', file: 'slots/broken.toml', problems: [{ path: 'device' }] })
   t.same((await gateway.call('GET', '/api/slots/broken/config')).json, { device: 'abacus' }, 'what is wrong can be read all the same')
@@ -73,6 +75,20 @@ t.test('the list has every slot, broken files among them', async t => {
   }, 'the last good content stays in force, and the record tells')
   await rm(join(gateway.home, 'etc/svc/slots/agent.toml'))
   t.same((await gateway.call('GET', '/api/slots/agent/config')).json, {}, 'deleted by hand and not noticed yet')
+})
+
+t.test('a slot whose file cannot be read is mended with an edit, and deleted', async t => {
+  const files = { 'etc/svc/slots/odd.toml': 'provider = "fake"\ndevice = "abacus"\n', 'etc/svc/slots/torn.toml': 'device = "cp' }
+  const gateway = await api(t, { files })
+  await refused(t, gateway, { call: ['PUT', '/api/slots/odd/config', { idle_timeout_s: 5 }], status: 400, code: 'validation.invalid', message: /device/ })
+  t.match((await gateway.call('PUT', '/api/slots/odd/config', { device: 'cpu' })).json, { name: 'odd', kind: 'local', device: 'cpu', enabled: true })
+  t.same(await readFile(join(gateway.home, 'etc/svc/slots/odd.toml'), 'utf8'), 'provider = "fake"\ndevice = "cpu"\n')
+
+  await refused(t, gateway, { call: ['PUT', '/api/slots/torn/config', { device: 'cpu' }], status: 500, code: 'config.parse_error', message: /torn/ })
+  t.match((await gateway.call('DELETE', '/api/slots/torn')).json, { name: 'torn', deleted: true })
+  await refused(t, gateway, { call: ['DELETE', '/api/slots/torn'], status: 404, code: 'slot.not_found' })
+  t.notOk((await gateway.call('GET', '/api/slots')).json.some((row: { name: string }) => row.name === 'torn'))
+  t.match(gateway.audit().find(({ outcome }) => outcome === 'ok'), { action: 'slot.delete', target: 'torn', before: null, outcome: 'ok' })
 })
 
 t.test('every route of one slot knows what does not exist, and what it cannot take', async t => {

@@ -125,6 +125,34 @@ t.test('rows wait until nobody else is with the slot, and a client that comes go
   t.ok(runtime.engine('agent').requests.length === 4)
 })
 
+t.test('rows are with an idle slot beside each other, and no further one goes out while a client is', async t => {
+  const gates = new Map(['row', 'a person'].map(name => {
+    let open = (): void => {}
+    const opened = new Promise<void>(resolve => { open = resolve })
+    return [name, { open, opened }]
+  }))
+  const seen: string[] = []
+  const { client, chat, slots } = await batchGateway(t, {
+    onStart: ({ engine }) => engine.answer(({ body }) => {
+      const { messages: [{ content }] } = JSON.parse(body.toString()) as { messages: [{ content: string }] }
+      seen.push(content)
+      return { headers: JSON_TYPE, chunks: [chatAnswer(content)], after: gates.get(content)!.opened }
+    })
+  })
+  await slots.ensureReady('agent', new AbortController().signal)
+  const { id } = await startBatch(client, linesOf(CHAT, ...Array.from({ length: 6 }, () => ask('row'))))
+  await until(() => seen.length === 2 && slots.status('agent').inFlight === 2, 'two rows are with the slot')
+  const person = chat({ messages: [{ role: 'user', content: 'a person' }] })
+  await until(() => seen.includes('a person'), 'a client comes')
+  gates.get('row')!.open()
+  await batchUntil(client, id, ({ request_counts: counts }) => counts!.completed === 2)
+  for (let i = 0; i < 20; i++) await client.batches.retrieve(id)
+  t.strictSame(seen, ['row', 'row', 'a person'])
+  gates.get('a person')!.open()
+  t.equal((await person).status, 200)
+  t.match(await batchUntil(client, id, isOver), { status: 'completed', request_counts: { completed: 6, failed: 0 } })
+})
+
 t.test('a row that is to be asked again holds no place meanwhile: none goes out beside a client', async t => {
   const gates = new Map(['second', 'a person'].map(name => {
     let open = (): void => {}
