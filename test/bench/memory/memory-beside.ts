@@ -35,8 +35,8 @@ const WARM = 5
 /** `mid` is what the wire takes by default, and what the public clients of Hindsight ask for. */
 const budgets = ['low', 'mid'] as const
 type RecallBudget = typeof budgets[number]
-/** Of each budget. Both servers have been asked often before: what is measured is not how long they take to warm up. */
-const RECALLS = 60
+/** Of each budget. Both servers have been asked all others before: what is measured is not how long they take to warm up. */
+const RECALLS = 100
 const WARM_RECALLS = 240
 /** That one of them is asked before the other one is. */
 const TURN = 20
@@ -154,8 +154,9 @@ async function recalls (
   servers: readonly Running[], questions: readonly string[]
 ): Promise<ReadonlyArray<MemoryServer['recall_p50_ms']>> {
   const found = servers.map(() => ({ low: NaN, mid: NaN }))
-  for (const [n, budget] of budgets.entries()) {
-    const asked = questions.slice(n * (WARM_RECALLS + RECALLS), (n + 1) * (WARM_RECALLS + RECALLS))
+  let next = 0
+  const ask = async (budget: RecallBudget, count: number): Promise<number[][]> => {
+    const asked = questions.slice(next, next += count)
     const took = servers.map((): number[] => [])
     for (let from = 0; from < asked.length; from += TURN) {
       for (const [i, { url }] of servers.entries()) {
@@ -163,8 +164,10 @@ async function recalls (
         took[i]!.push(...await times(asked.slice(from, from + TURN), recall))
       }
     }
-    for (const [i, each] of took.entries()) found[i]![budget] = p50(each.slice(WARM_RECALLS))
+    return took
   }
+  for (const budget of budgets) await ask(budget, WARM_RECALLS)
+  for (const budget of budgets) for (const [i, took] of (await ask(budget, RECALLS)).entries()) found[i]![budget] = p50(took)
   return found
 }
 

@@ -6,7 +6,7 @@ import { wireTime } from '../wire/times.js'
 import { AnswerBytes, DECIMAL } from './answer-bytes.js'
 import type { Scored } from './fuse.js'
 import type { Recalled } from './recall.js'
-import type { RecalledRow } from './recalled-row.js'
+import type { RecalledRow, Told } from './recalled-row.js'
 import { tokensOf } from './tokens.js'
 import type { RecallRequest } from './request.js'
 
@@ -35,15 +35,11 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
   const answer = new AnswerBytes()
   answer.text('{"results":[')
   for (const [i, { row, scores, final }] of results.entries()) {
-    if (i > 0) answer.bytes(COMMA)
-    answer.bytes(shownOf(bank.bank_id, row))
-    addEnd(answer, sources.get(row.seq) ?? null, scores, final)
+    addResult(answer, i === 0, toldOf(bank.bank_id, row, scores), sources.get(row.seq) ?? null, scores, final)
   }
   answer.text(`],${JSON.stringify(others).slice(1)}`)
   return answer
 }
-
-const COMMA = Buffer.from(',')
 
 /** What is told of a memory beyond itself: its scores with six decimals, which is all that they mean. Pure. */
 function endOf (sources: readonly string[] | null, { reranker, semantic, keyword }: Numbers, final: number): string {
@@ -69,16 +65,21 @@ const ends: readonly End[] = [0, 1, 2, 3].map(has => {
   return { bytes: Buffer.from(text), at: { final: at('final'), semantic: at('semantic'), keyword: at('keyword') } }
 })
 
-function addEnd (answer: AnswerBytes, sources: readonly string[] | null, scores: Numbers, final: number): void {
+function addResult (
+  answer: AnswerBytes, isFirst: boolean, { bytes, shown, end }: Told,
+  sources: readonly string[] | null, scores: Numbers, final: number
+): void {
   const { reranker, semantic, keyword } = scores
   const isUsual = sources === null && reranker === null && isDecimal(final) && isDecimal(semantic ?? 0) && isDecimal(keyword ?? 0)
+  const comma = isFirst ? 1 : 0
+  const from = answer.size - comma + shown
+  // a view costs as much as the copy
+  answer.bytes(isUsual && !isFirst ? bytes : bytes.subarray(comma, isUsual ? undefined : shown))
   if (!isUsual) return answer.text(endOf(sources, scores, final))
-  const { bytes, at } = ends[(semantic === null ? 0 : 1) + (keyword === null ? 0 : 2)]!
-  const { size } = answer
-  answer.bytes(bytes)
-  answer.decimal(size + at.final, final)
-  if (semantic !== null) answer.decimal(size + at.semantic, semantic)
-  if (keyword !== null) answer.decimal(size + at.keyword, keyword)
+  const { at } = ends[end]!
+  answer.decimal(from + at.final, final)
+  if (semantic !== null) answer.decimal(from + at.semantic, semantic)
+  if (keyword !== null) answer.decimal(from + at.keyword, keyword)
 }
 
 /** Whether it can be written as a decimal is. Pure. */
@@ -86,12 +87,18 @@ function isDecimal (score: number): boolean {
   return score >= 0 && score < 9.999999
 }
 
-/** What every answer says of a memory, as the beginning of its JSON. Rows are held from recall to recall, and this with them. */
+/** Rows are held from recall to recall, and what was told of them with them. */
+function toldOf (bankId: string, row: RecalledRow, { semantic, keyword }: Numbers): Told {
+  const end = (semantic === null ? 0 : 1) + (keyword === null ? 0 : 2)
+  const before = row.told
+  const isSame = before?.bankId === bankId
+  if (isSame && before.end === end) return before
+  const memory = isSame ? before.bytes.subarray(0, before.shown) : shownOf(bankId, row)
+  return row.told = { bankId, bytes: Buffer.concat([memory, ends[end]!.bytes]), shown: memory.length, end }
+}
+
 function shownOf (bankId: string, row: RecalledRow): Buffer {
-  if (row.told?.bankId === bankId) return row.told.bytes
-  const bytes = Buffer.from(JSON.stringify({ ...memoryOf(bankId, row), entities: namesIn(row.entities) }).slice(0, -1))
-  row.told = { bankId, bytes }
-  return bytes
+  return Buffer.from(`,${JSON.stringify({ ...memoryOf(bankId, row), entities: namesIn(row.entities) }).slice(0, -1)}`)
 }
 
 function factOf (bankId: string, row: Omit<RecalledRow, 'told'>): WireObject {

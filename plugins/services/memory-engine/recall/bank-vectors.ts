@@ -1,4 +1,5 @@
 import { differences } from './hamming.js'
+import { products } from './products.js'
 import { codeOf, codeWords, type Vector } from './vector-table.js'
 
 /** A small bank holds its vectors as well as their signs: each row from the database costs more than comparing with it. */
@@ -109,48 +110,8 @@ export class BankVectors {
   }
 
   /** Cosines of the angles between the query and the vectors that are held at these positions. */
-  cosines (positions: readonly number[], query: Vector): Float64Array {
-    const vectors = this.#vectors!
-    const length = query.length
-    // not converted again for each vector
-    const wide = new Float64Array(query)
-    const found = new Float64Array(positions.length)
-    // two vectors at a time, for which the query is read once; of an odd number the last one is taken twice
-    for (let n = 0; n < found.length; n += 2) {
-      const one = positions[n]! * length
-      const two = (positions[n + 1] ?? positions[n]!) * length
-      // sums that need not wait for each other: twice as fast as one for each
-      let a = 0
-      let b = 0
-      let c = 0
-      let d = 0
-      let e = 0
-      let f = 0
-      let g = 0
-      let h = 0
-      let i = 0
-      for (; i < length - 3; i += 4) {
-        const q = wide[i]!
-        const r = wide[i + 1]!
-        const s = wide[i + 2]!
-        const t = wide[i + 3]!
-        a += q * vectors[one + i]!
-        b += r * vectors[one + i + 1]!
-        c += s * vectors[one + i + 2]!
-        d += t * vectors[one + i + 3]!
-        e += q * vectors[two + i]!
-        f += r * vectors[two + i + 1]!
-        g += s * vectors[two + i + 2]!
-        h += t * vectors[two + i + 3]!
-      }
-      for (; i < length; i++) {
-        a += wide[i]! * vectors[one + i]!
-        e += wide[i]! * vectors[two + i]!
-      }
-      found[n] = a + b + c + d
-      if (n + 1 < found.length) found[n + 1] = e + f + g + h
-    }
-    return found
+  cosines (positions: readonly number[], query: Vector): Float32Array {
+    return products(query, this.#vectors!, positions)
   }
 
   #grow (): void {

@@ -1,19 +1,13 @@
+import { makeRoom, PAGE_BYTES, wasmExports, type WasmMemory } from './wasm.js'
+
 /** What `hamming.wat` says: bits are counted by one instruction each, a fifth of the time of the same in JavaScript. */
 export const MODULE =
   'AGFzbQEAAAABCAFgBH9/f38AAwIBAAUDAQABBxgCBm1lbW9yeQIAC2RpZmZlcmVuY2VzAAAKhAEBgQEDAX8BfgF/IAFBeHEhBgNAQgAhBUEAIQ' +
   'QgBgRAA0AgBSAEKQMAIAIgBGopAwCFe3whBSAEQQhqIQQgBCAGSQ0ACwsgBCABSQRAIAUgBCgCACACIARqKAIAc2mtfCEFCyADIAU9AQAgAiAB' +
   'aiECIANBAmohAyAAQQFrIQAgAA0ACws='
 
-const PAGE = 65_536
-
-/** What of it is used; the types of Node do not have it. */
-declare const WebAssembly: {
-  readonly Module: new (bytes: Uint8Array) => object
-  readonly Instance: new (module: object) => { readonly exports: unknown }
-}
-
 interface Counter {
-  readonly memory: { readonly buffer: ArrayBuffer, grow (pages: number): void }
+  readonly memory: WasmMemory
   readonly differences: (count: number, bytes: number, codes: number, out: number) => void
 }
 
@@ -21,14 +15,13 @@ let counter: Counter | null = null
 
 /** In how many bits each of the first `count` codes, which lie one after the other, differs from `query`, of as many words. */
 export function differences (query: Uint32Array, codes: Uint32Array, count: number): Uint16Array {
-  counter ??= new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(MODULE, 'base64'))).exports as Counter
+  counter ??= wasmExports<Counter>(MODULE)
   const { memory } = counter
   const { length: words, byteLength: bytes } = query
   // the query, then as many codes as are copied at a time, then what they differ in
-  const most = Math.max(1, Math.floor(PAGE / bytes))
+  const most = Math.max(1, Math.floor(PAGE_BYTES / bytes))
   const out = bytes + most * bytes
-  const missing = out + most * Uint16Array.BYTES_PER_ELEMENT - memory.buffer.byteLength
-  if (missing > 0) memory.grow(Math.ceil(missing / PAGE))
+  makeRoom(memory, out + most * Uint16Array.BYTES_PER_ELEMENT)
   const held = new Uint32Array(memory.buffer)
   const counted = new Uint16Array(memory.buffer, out, most)
   const found = new Uint16Array(count)

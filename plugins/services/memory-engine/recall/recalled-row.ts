@@ -10,9 +10,20 @@ const FROM = `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wante
 export type RecalledRow = Pick<ShownMemory,
   'seq' | 'id' | 'chunk' | 'text' | 'context' | 'fact_type' | 'entities' | 'tags' | 'metadata' | 'occurred_start' | 'occurred_end' |
   'mentioned_at' | 'updated_at' | 'document_id' | 'chunk_index'> & {
-    /** What answers of a bank of that name have said of it; null before the first one. */
-    told: { readonly bankId: string, readonly bytes: Buffer } | null
+    /** Null before the first answer. */
+    told: Told | null
   }
+
+/** What answers of a bank of that name have said of a memory, as one piece, which is copied. */
+export interface Told {
+  readonly bankId: string
+  /** A comma, the memory, and what ends it. */
+  readonly bytes: Buffer
+  /** Bytes of the comma and the memory. */
+  readonly shown: number
+  /** Which of the ends it is. */
+  readonly end: number
+}
 
 /** In the order of `COLUMNS`. */
 type Values = [

@@ -18,7 +18,7 @@ interface Compared {
 }
 
 /** So near is the last of the best `wanted`. Pure. */
-function leastOf (cosines: Float64Array, wanted: number): number {
+function leastOf (cosines: Float32Array, wanted: number): number {
   // numbers in a typed array are sorted without a call for each pair
   return cosines.length <= wanted ? -Infinity : cosines.slice().sort()[cosines.length - wanted]!
 }
@@ -79,7 +79,7 @@ export class VectorIndex {
   }
 
   /** The best `wanted` of those that are at least so near, page by page. */
-  #confirmed (loaded: BankVectors, nearest: readonly number[], cosines: Float64Array, wanted: number, least: number): Compared {
+  #confirmed (loaded: BankVectors, nearest: readonly number[], cosines: Float32Array, wanted: number, least: number): Compared {
     const compared: Array<Found & { readonly position: number }> = []
     for (const [i, position] of nearest.entries()) {
       if (cosines[i]! >= least) compared.push({ position, seq: loaded.memoryAt(position), score: cosines[i]! })

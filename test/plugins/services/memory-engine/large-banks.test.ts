@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import wabt from 'wabt'
-import { differences, MODULE } from '../../../../plugins/services/memory-engine/recall/hamming.js'
+import { differences, MODULE as HAMMING } from '../../../../plugins/services/memory-engine/recall/hamming.js'
+import { MODULE as PRODUCTS, plainProducts, products } from '../../../../plugins/services/memory-engine/recall/products.js'
 import { searchText } from '../../../../plugins/services/memory-engine/recall/text-search.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { addToTextIndex, makeTextIndex, removeFromTextIndex } from '../../../../plugins/services/memory-engine/store/text-index.js'
@@ -52,8 +53,34 @@ t.test('codes differ in as many bits as they do', t => {
   t.end()
 })
 
-t.test('the bytes that count bits are those of their text', async t => {
-  const source = await readFile(join(root, 'plugins/services/memory-engine/recall/hamming.wat'), 'utf8')
-  const module = (await wabt()).parseWat('hamming.wat', source)
-  t.equal(MODULE, Buffer.from(module.toBinary({}).buffer).toString('base64'))
+t.test('products are the same with instructions for four numbers as without', t => {
+  const number = fc.float({ min: -1, max: 1, noNaN: true })
+  const sets = fc.integer({ min: 1, max: 40 }).chain(length => fc.tuple(
+    fc.array(number, { minLength: length, maxLength: length }),
+    fc.array(fc.array(number, { minLength: length, maxLength: length }), { minLength: 1, maxLength: 20 })
+  )).chain(([query, rows]) =>
+    fc.tuple(fc.constant(query), fc.constant(rows), fc.array(fc.nat({ max: rows.length - 1 }), { maxLength: 50 })))
+  const isNear = (found: Float32Array, expected: Float32Array): boolean =>
+    found.length === expected.length && found.every((each, i) => Math.abs(each - expected[i]!) < 1e-5)
+  fc.assert(fc.property(sets, ([query, rows, positions]) => {
+    const [one, all] = [new Float32Array(query), new Float32Array(rows.flat())]
+    t.ok(isNear(products(one, all, positions), plainProducts(one, all, positions)))
+  }))
+  // longer than the memory that it begins with, and more than are copied at a time
+  for (const [length, count] of [[70_000, 3], [1, 70_000], [384, 170], [384, 171], [3, 21_846]] as const) {
+    const positions = Array.from({ length: count }, (_, i) => count - 1 - i)
+    const vectors = new Float32Array(length * count).map((_, i) => Math.floor(i / length))
+    const found = products(new Float32Array(length).fill(1 / length), vectors, positions)
+    t.ok(found.every((each, i) => Math.abs(each - positions[i]!) <= positions[i]! * 1e-4), `${count} of ${length} numbers`)
+  }
+  t.same(products(new Float32Array(12), new Float32Array(0), []), new Float32Array(0))
+  t.end()
+})
+
+t.test('the bytes of what runs as WebAssembly are those of its text', async t => {
+  for (const [name, bytes] of Object.entries({ hamming: HAMMING, products: PRODUCTS })) {
+    const source = await readFile(join(root, `plugins/services/memory-engine/recall/${name}.wat`), 'utf8')
+    const module = (await wabt()).parseWat(`${name}.wat`, source, { simd: true })
+    t.equal(bytes, Buffer.from(module.toBinary({}).buffer).toString('base64'), name)
+  }
 })
