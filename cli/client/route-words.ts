@@ -7,6 +7,7 @@ const commands: ReadonlyArray<readonly [route: RegExp, command: string]> = [
   [/POST \/api\/models\/\{id\}\/pull/g, 'svc model pull <ref>'],
   [/GET \/api\/models(?![\w/])/g, 'svc model list'],
   [/POST \/api\/slots\/([\w.-]+)\/unload/g, 'svc slot unload $1'],
+  [/DELETE \/api\/slots\/([\w.-]+)(?!\/)/g, 'svc slot delete $1'],
   [/GET \/api\/slots(?![\w/])/g, 'svc slot list'],
   [/POST \/api\/upstreams\/([\w.-]+)\/test/g, 'svc upstream test $1'],
   [/GET \/api\/upstreams(?![\w/])/g, 'svc upstream list'],

@@ -191,7 +191,7 @@ t.test('files that belong to somebody else', async t => {
   t.match(await get('/api/status'), {
     slots: [{ name: 'agent' }], diagnostics: [{ file: 'slots/locked.toml', message: /cannot be read: permission denied/ }]
   }, 'a slot file costs its slot')
-  t.match(await get('/api/slots/locked'), { error: { code: 'slot.not_found', message: /permission denied.*fix it/ } })
+  t.match(await get('/api/slots/locked'), { kind: 'unread', metadata: { message: /fix it/, file_problems: [{ message: /permission denied/ }] } })
   const put = await fetch(`${gateway.url}/api/slots/agent/config`, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"workers":2}' })
   t.match(await put.json(), { error: { code: 'config.write_failed', message: /permission denied; the user that runs the gateway/, details: { reason: 'EACCES' } } })
   t.equal(await gateway.kill('SIGTERM'), 0)

@@ -13,6 +13,7 @@ t.test('routes in messages become commands, and what has none stays', async t =>
     ['no such model: \'x\'; GET /api/models lists all models', 'no such model: \'x\'; `svc model list` lists all models'],
     ['pick a model of GET /api/models/catalogue', 'pick a model of `svc model catalog`'],
     ['use POST /api/slots/agent-2/unload', 'use `svc slot unload agent-2`'],
+    ['fix it, or DELETE /api/slots/agent', 'fix it, or `svc slot delete agent`'],
     ['see GET /api/slots/agent/resolved', 'see GET /api/slots/agent/resolved'],
     ['name a repository with hf_repo and hf_filename', 'name a repository with --repo and --file'],
     [`GET /api/slots: plugin is failed: ${asWritten('GET /api/slots is mine')}; see GET /api/plugins`, '`svc slot list`: plugin is failed: GET /api/slots is mine; see `svc plugin list --all`'],
