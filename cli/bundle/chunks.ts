@@ -1,5 +1,4 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -7,6 +6,7 @@ import { setFlagsFromString } from 'node:v8'
 import { Script } from 'node:vm'
 import { isGateway } from '../heap-flags.js'
 import { CodeCache } from './code-cache.js'
+import { LargeFiles } from './large-files.js'
 import { nameSources } from './source-lines.js'
 
 /** Names the code of this bundle. Set where it is made. */
@@ -25,10 +25,11 @@ const REQUEST = 'http.server.request.start'
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const requireOutside = createRequire(import.meta.url)
 const loaded = new Map<string, { exports: object }>()
+const files = new LargeFiles()
 const forGateway = isGateway(process.argv.slice(2))
 /** Two of a gateway: V8 takes cached code only under the flags that it was made under. */
-const ofStart = new CodeCache({ build: SVC_BUILD, folder, use: forGateway ? 'serve' : 'command' })
-const ofService = forGateway ? new CodeCache({ build: SVC_BUILD, folder, use: 'service' }) : ofStart
+const ofStart = new CodeCache({ build: SVC_BUILD, folder, use: forGateway ? 'serve' : 'command' }, files)
+const ofService = forGateway ? new CodeCache({ build: SVC_BUILD, folder, use: 'service' }, files) : ofStart
 let cache = ofStart
 
 /** Loads a part of the bundle, once in a process: what is imported by two ways is one module. */
@@ -38,9 +39,10 @@ export function loadChunk (name: string): object {
   const module = { exports: {} }
   loaded.set(name, module)
   const path = join(folder, name)
-  const cachedData = cache.read(name)
   // the code is plain ASCII, so that V8 keeps a byte for each character
-  const script = new Script(readFileSync(path, 'latin1'), { filename: path, ...(cachedData === undefined ? {} : { cachedData }) })
+  const source = files.read(path).toString('latin1')
+  const cachedData = cache.read(name)
+  const script = new Script(source, { filename: path, ...(cachedData === undefined ? {} : { cachedData }) })
   if (cachedData === undefined || script.cachedDataRejected === true) cache.missed(name, script)
   const chunk = script.runInThisContext() as Chunk
   chunk(module.exports, id => id.startsWith('./') ? loadChunk(id.slice(2)) : requireOutside(id), module, path, folder, load, urlOf)
@@ -68,10 +70,22 @@ function optimize (): void {
   cache = ofService
 }
 
+/** V8 takes what was made of the start only under the flags of the start. */
+function underStartFlags<T> (work: () => T): T {
+  const optimizes = forGateway && cache === ofService
+  if (optimizes) setFlagsFromString('--no-opt')
+  try {
+    return work()
+  } finally {
+    if (optimizes) setFlagsFromString('--opt')
+  }
+}
+
+/** One file in a turn of the event loop: all of them would hold up whatever comes meanwhile. */
 function keepStart (): void {
-  if (cache === ofService && forGateway) setFlagsFromString('--no-opt')
-  ofStart.save()
-  if (forGateway) optimize()
+  files.release()
+  if (underStartFlags(() => ofStart.saveOne())) setImmediate(keepStart).unref()
+  else if (forGateway) optimize()
 }
 
 nameSources(folder)
@@ -85,7 +99,7 @@ if (forGateway) {
 if (process.argv[2] !== 'uninstall') {
   setTimeout(keepStart, STARTED_AFTER_MS).unref()
   process.on('exit', () => {
-    keepStart()
+    underStartFlags(() => ofStart.save())
     ofService.save()
   })
 }

@@ -1,9 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync, writevSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Script } from 'node:vm'
 import { crc32 } from 'node:zlib'
+import type { LargeFiles } from './large-files.js'
 
-const CHECK_BYTES = 4
+/** Eight, of which the check takes four: V8 makes a copy of code that does not lie at a multiple of it. */
+const HEAD_BYTES = 8
 /** Those of other builds are removed when nothing was written to them for that long. */
 const KEPT_MS = 30 * 86_400_000
 
@@ -24,20 +26,23 @@ export interface CachedCode {
 export class CodeCache {
   /** Null where there is no place that only this user can write to. */
   readonly #folder: string | null
+  readonly #files: LargeFiles
   /** What was loaded without it, and is written by `save`. */
   readonly #fresh = new Map<string, Script>()
 
-  constructor (code: CachedCode, env: Readonly<Record<string, string | undefined>> = process.env) {
+  constructor (code: CachedCode, files: LargeFiles, env: Readonly<Record<string, string | undefined>> = process.env) {
+    this.#files = files
     const root = cacheRoot(env)
     this.#folder = root === null ? null : join(root, 'svc', 'code', nameOf(code))
     if (this.#folder !== null && isOpenToOthers(this.#folder)) this.#folder = null
   }
 
+  /** What V8 made of a script, which stands there until the next file is read. */
   read (name: string): Buffer | undefined {
     if (this.#folder === null) return undefined
     try {
-      const file = readFileSync(join(this.#folder, name))
-      const data = file.subarray(CHECK_BYTES)
+      const file = this.#files.read(join(this.#folder, name))
+      const data = file.subarray(HEAD_BYTES)
       return crc32(data) === file.readUInt32LE(0) ? data : undefined
     } catch {
       return undefined
@@ -49,25 +54,28 @@ export class CodeCache {
     if (this.#folder !== null) this.#fresh.set(name, script)
   }
 
-  /** Writes what was missed. Never throws: a full disk or a read-only home leaves things as they are. */
+  /** Writes what was missed. */
   save (): void {
-    const scripts = [...this.#fresh]
-    this.#fresh.clear()
-    if (this.#folder === null || scripts.length === 0) return
+    while (this.saveOne());
+  }
+
+  /**
+   * Writes one of those that were missed, and returns whether there are more. Never throws: a full disk or a read-only home
+   * leaves things as they are.
+   */
+  saveOne (): boolean {
+    const [next] = this.#fresh
+    if (this.#folder === null || next === undefined) return false
+    const [name, script] = next
+    this.#fresh.delete(name)
     try {
       if (mkdirSync(this.#folder, { recursive: true, mode: 0o700 }) !== undefined) this.#removeOld()
-      for (const [name, script] of scripts) {
-        const data = script.createCachedData()
-        const check = Buffer.alloc(CHECK_BYTES)
-        check.writeUInt32LE(crc32(data))
-        const path = join(this.#folder, name)
-        const draft = `${path}.${process.pid}`
-        writeFileSync(draft, Buffer.concat([check, data]), { mode: 0o600 })
-        renameSync(draft, path)
-      }
+      write(join(this.#folder, name), script.createCachedData())
     } catch {
       // the next start tries again
+      this.#fresh.clear()
     }
+    return this.#fresh.size > 0
   }
 
   #removeOld (): void {
@@ -77,6 +85,19 @@ export class CodeCache {
       if (Date.now() - statSync(path).mtimeMs > KEPT_MS) rmSync(path, { recursive: true, force: true })
     }
   }
+}
+
+function write (path: string, data: Buffer): void {
+  const head = Buffer.alloc(HEAD_BYTES)
+  head.writeUInt32LE(crc32(data))
+  const draft = `${path}.${process.pid}`
+  const file = openSync(draft, 'w', 0o600)
+  try {
+    writevSync(file, [head, data])
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, path)
 }
 
 function nameOf ({ build, folder, use }: CachedCode): string {

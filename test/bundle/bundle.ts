@@ -4,8 +4,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { chmodSync, cpSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { rolldown, type Plugin } from 'rolldown'
 import { parseAst } from 'rolldown/parseAst'
 import { root } from '../repository.js'
@@ -64,7 +64,7 @@ async function makeChunks (): Promise<readonly Chunk[]> {
   return chunks
 }
 
-/** The loader reads it byte for byte, and V8 keeps a byte for each character. */
+/** The loader reads it byte for byte. V8 keeps a byte for each character of such a file, and two of one with any other. */
 function inAscii (code: string): string {
   return code.replaceAll(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -169,8 +169,11 @@ const forLoader: Plugin = {
 async function makePrograms (): Promise<void> {
   for (const path of programs) {
     const bundle = await rolldown({ input: join(root, `${path}.ts`), platform: 'node', external: outside, resolve, transform: { define }, plugins: [ownModules] })
-    await bundle.write({ file: join(out, `${path}.js`), format: 'es', codeSplitting: false, comments: false })
+    const { output: [{ code }] } = await bundle.generate({ format: 'es', codeSplitting: false, comments: false })
     await bundle.close()
+    const file = join(out, `${path}.js`)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, inAscii(code))
   }
 }
 

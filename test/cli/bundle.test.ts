@@ -94,10 +94,13 @@ t.test('a start makes the schemas of configuration, not those of requests, answe
   const home = t.testdir({ etc: { svc: { 'svc.toml': '[runtime]\ndriver = "process"\n' } } })
   const count = `import fs from 'node:fs'
     import { createRequire } from 'node:module'
-    const { cache } = createRequire(process.argv[1]), read = fs.readFileSync, files = []
-    fs.readFileSync = (path, ...words) => {
-      files.push(String(path))
-      return read(path, ...words)
+    const { cache } = createRequire(process.argv[1]), files = []
+    for (const name of ['openSync', 'readFileSync']) {
+      const original = fs[name]
+      fs[name] = (path, ...words) => {
+        files.push(String(path))
+        return original(path, ...words)
+      }
     }
     let made = 0
     globalThis.__zod_globalConfig = { postProcessor: schema => { if (schema._zod?.def?.type !== undefined) made++ } }
@@ -174,6 +177,25 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
 
   t.test('and has it once the code of its start is kept', async t => {
     t.equal(await lines(start(t, told), '--opt'), '--no-opt false\n--opt true\n')
+  })
+
+  t.test('which is kept one file at a time, so that what comes meanwhile does not wait for all of them', async t => {
+    const turns = `${told}
+      const fs = require('node:fs'), rename = fs.renameSync
+      let kept = 0, most = 0
+      fs.renameSync = (from, to) => {
+        if (to.includes('/.cache/svc/code/')) {
+          if (kept++ === 0) setImmediate(() => { kept = 0 })
+          most = Math.max(most, kept)
+        }
+        rename(from, to)
+      }
+      const watched = v8.setFlagsFromString
+      v8.setFlagsFromString = flag => {
+        if (flag === '--opt') process.stderr.write('most ' + most + '\\n')
+        watched(flag)
+      }`
+    t.equal(await lines(start(t, turns), '--opt'), '--no-opt false\nmost 1\n--opt true\n')
   })
 
   t.test('and has it from the first request on that is work and no question about itself, without waiting for that', async t => {

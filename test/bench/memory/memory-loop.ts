@@ -103,6 +103,8 @@ async function startGateway (home: string, upstream: string): Promise<BenchProgr
 
 export async function measureLoop (home: string, memories: number, say: (text: string) => void): Promise<MemoryLoop> {
   const upstream = await startProgram('memory/memory-upstream', [])
+  // the first one of a build keeps what V8 compiled
+  await (await startGateway(join(home, 'loop'), upstream.origin)).stop()
   const gateway = await startGateway(join(home, 'loop'), upstream.origin)
   const client = new Client(gateway.origin)
   const chat = await chatBeside(gateway.origin)

@@ -94,7 +94,12 @@ function toldOf (bankId: string, row: RecalledRow, { semantic, keyword }: Number
   const isSame = before?.bankId === bankId
   if (isSame && before.end === end) return before
   const memory = isSame ? before.bytes.subarray(0, before.shown) : shownOf(bankId, row)
-  return row.told = { bankId, bytes: Buffer.concat([memory, ends[end]!.bytes]), shown: memory.length, end }
+  const rest = ends[end]!.bytes
+  // a part of a larger block would keep all of that block
+  const bytes = Buffer.allocUnsafeSlow(memory.length + rest.length)
+  bytes.set(memory)
+  bytes.set(rest, memory.length)
+  return row.told = { bankId, bytes, shown: memory.length, end }
 }
 
 function shownOf (bankId: string, row: RecalledRow): Buffer {
