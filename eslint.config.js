@@ -21,8 +21,21 @@ function emptyPatterns (node) {
   return node?.type === 'Literal' && node.value === '' ? [node] : []
 }
 
+/**
+ * V8 allocates such a function in its old generation. There it holds all that it refers to, its request and the answer's
+ * bytes say, until the next full collection, however often the young generation is collected before.
+ */
+const tenured = 'holds what it refers to until the next full collection, since V8 allocates it as long-lived: give it a name first, and assign that'
+
 const svc = {
   rules: {
+    'no-tenured-function': {
+      create: context => ({
+        'AssignmentExpression[left.type="MemberExpression"]' ({ right }) {
+          if (/^(?:Arrow)?FunctionExpression$/.test(right.type)) context.report({ loc: right.loc.start, message: tenured })
+        }
+      })
+    },
     'no-foreign-documents': {
       create: context => ({
         Program () {
@@ -71,6 +84,10 @@ export default defineConfig(
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }]
     }
+  },
+  {
+    files: ['kernel/**/*.ts', 'plugins/**/*.ts'],
+    rules: { 'svc/no-tenured-function': 'error' }
   },
   {
     files: ['test/**/*.ts'],

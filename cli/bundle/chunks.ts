@@ -66,18 +66,29 @@ function optimizeForWork (message: unknown): void {
 
 function optimize (): void {
   unsubscribe(REQUEST, optimizeForWork)
-  setFlagsFromString('--opt')
+  setWorkFlags()
   cache = ofService
+}
+
+/** What is made at a start lives on: it is allocated as long-lived, instead of by a young generation that grows for it. */
+function setStartFlags (): void {
+  setFlagsFromString('--no-opt')
+  setFlagsFromString('--semi-space-growth-factor=1')
+}
+
+function setWorkFlags (): void {
+  setFlagsFromString('--opt')
+  setFlagsFromString('--semi-space-growth-factor=2')
 }
 
 /** V8 takes what was made of the start only under the flags of the start. */
 function underStartFlags<T> (work: () => T): T {
   const optimizes = forGateway && cache === ofService
-  if (optimizes) setFlagsFromString('--no-opt')
+  if (optimizes) setStartFlags()
   try {
     return work()
   } finally {
-    if (optimizes) setFlagsFromString('--opt')
+    if (optimizes) setWorkFlags()
   }
 }
 
@@ -92,7 +103,7 @@ nameSources(folder)
 if (forGateway) {
   // what a start runs often enough for V8 to optimize it is rarely run again: a quarter of its processor time, in threads beside.
   // Requests would take six times as long
-  setFlagsFromString('--no-opt')
+  setStartFlags()
   subscribe(REQUEST, optimizeForWork)
 }
 // what takes everything away leaves nothing of itself

@@ -69,7 +69,8 @@ export class GatewayDispatcher implements DispatchService {
       if (sink.isClients) deps.history.ended(surface, startedAt, sink.failed)
     })
     this.#lookup = new ModelLookup(deps)
-    const told = this.#told = (error: unknown): SvcError => toldFailure(error, deps.log)
+    const told = (error: unknown): SvcError => toldFailure(error, deps.log)
+    this.#told = told
     const holdTimes = (): HoldTimes => this.#holdTimes()
     const memory = new UploadMemory(deps.config.snapshot.svc.server.upload_memory_bytes)
     this.#uploads = { ...deps, outgoing: this.#outgoing, lookup: this.#lookup, active: this.active, memory, told }
@@ -241,10 +242,11 @@ export class GatewayDispatcher implements DispatchService {
       sink.fail(this.#lookup.refusal(found, model, surface))
       settle()
     })
-    prepared.giveUp = reason => {
+    const giveUp = (reason: Error): void => {
       leave(reason)
       settle()
     }
+    prepared.giveUp = giveUp
   }
 
   #holdTimes (): HoldTimes {

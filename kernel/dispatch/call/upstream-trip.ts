@@ -44,7 +44,7 @@ export class UpstreamTrip implements AttemptOwner {
   #attempt: Attempt | null = null
   #ticket: { readonly upstream: Upstream, readonly number: number } | null = null
   /** Gives up what runs or waits. */
-  #leave: (reason: Error) => void = () => {}
+  #leave: (reason: Error) => void = nothing
   #isHeld = false
 
   /** Throws `model.not_found` for an upstream that is gone. */
@@ -57,14 +57,15 @@ export class UpstreamTrip implements AttemptOwner {
   }
 
   start (): void {
-    this.#prepared.giveUp = reason => this.#giveUp(reason)
+    const giveUp = (reason: Error): void => this.#giveUp(reason)
+    this.#prepared.giveUp = giveUp
     this.#try()
   }
 
   #try (): void {
     const { sink } = this.#prepared
     // what it waited for is over; a try that fails at once must not end it again
-    this.#leave = () => {}
+    this.#leave = nothing
     this.#tries++
     this.#prepared.attempt++
     this.#prepared.note = null
@@ -172,16 +173,17 @@ export class UpstreamTrip implements AttemptOwner {
     this.#end(new Error('it is tried again'))
     this.#prepared.sent = false
     this.#prepared.note = note
-    this.#leave = () => {
+    const leave = (): void => {
       timer.cancel()
       this.#prepared.settle()
     }
+    this.#leave = leave
   }
 
   /** Frees what the last attempt still holds. */
   #end (reason: Error): void {
     const leave = this.#leave
-    this.#leave = () => {}
+    this.#leave = nothing
     leave(reason)
   }
 
@@ -218,6 +220,8 @@ export class UpstreamTrip implements AttemptOwner {
     return this.#place.kind === 'upstream' ? this.#deps.upstreams.get(this.#place.upstream) : undefined
   }
 }
+
+function nothing (): void {}
 
 function settingsOf (upstream: Upstream | undefined): Parameters<typeof afterTry>[2] {
   if (upstream === undefined) return { retries: 0, waitMs: 0, maxWaitMs: 0 }

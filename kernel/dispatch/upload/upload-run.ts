@@ -206,10 +206,11 @@ export class UploadRun implements ActiveRequest, TokenCount {
 
   /** Gives the request up while it waits. */
   #waitFor (leave: (reason: Error) => void): void {
-    this.#giveUp = reason => {
+    const giveUp = (reason: Error): void => {
       leave(reason)
       this.#finish()
     }
+    this.#giveUp = giveUp
   }
 
   #finish (): void {

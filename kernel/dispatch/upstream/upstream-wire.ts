@@ -33,7 +33,8 @@ export class UpstreamWire {
     this.headersTimeoutMs = first * 1000
     this.connectTimeoutMs = connect === undefined ? undefined : connect * 1000
     this.#upstream = upstream
-    this.#secret = () => key
+    const secret = (): string => key
+    this.#secret = secret
     const { headers, fallbackHeaders } = this.target('')
     const own = new Set([VIA_HEADER, ...headers.filter((_, i) => i % 2 === 0).map(header => header.toLowerCase())])
     const passes = passRule(upstream.pass_headers)

@@ -39,7 +39,8 @@ export class BodyReads {
 
   constructor ({ clock, memoryBytes, idleMs }: BodyReadsOptions) {
     this.#clock = clock
-    this.#idleMs = () => idleMs() === 0 ? 0 : Math.max(LEAST_IDLE_MS, idleMs())
+    const boundedMs = (): number => idleMs() === 0 ? 0 : Math.max(LEAST_IDLE_MS, idleMs())
+    this.#idleMs = boundedMs
     this.memory = new BodyMemory(memoryBytes)
     this.blocks = new BodyBlocks(clock, memoryBytes)
   }

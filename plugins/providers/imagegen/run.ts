@@ -157,10 +157,11 @@ class RunWatch {
     if (!this.#heard && !signal.aborted) {
       await new Promise<void>(resolve => {
         const timer = clock.setTimer(ms, resolve)
-        this.#wake = () => {
+        const wake = (): void => {
           timer.cancel()
           resolve()
         }
+        this.#wake = wake
         signal.addEventListener('abort', this.#wake, { once: true })
       })
       signal.removeEventListener('abort', this.#wake)

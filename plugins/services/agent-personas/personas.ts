@@ -102,8 +102,9 @@ export class PersonaBook implements AgentPersonas {
 
   findRunning (find: FindRunning): () => void {
     this.#running = find
+    const none = (): Promise<null> => Promise.resolve(null)
     return () => {
-      if (this.#running === find) this.#running = () => Promise.resolve(null)
+      if (this.#running === find) this.#running = none
     }
   }
 

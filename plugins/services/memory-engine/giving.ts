@@ -16,10 +16,11 @@ export class Demand {
       await new Promise<void>((resolve, reject) => {
         const left = (): void => reject(signal.reason as Error)
         signal.addEventListener('abort', left, { once: true })
-        this.#wake = () => {
+        const wake = (): void => {
           signal.removeEventListener('abort', left)
           resolve()
         }
+        this.#wake = wake
       })
       this.#wake = null
     }

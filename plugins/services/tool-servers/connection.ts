@@ -132,12 +132,14 @@ async function greet (
   /** The exit tells more than the end of a stream, and comes a moment later. */
   const exit = async (): Promise<number | null | undefined> => program === null ? undefined
     : await Promise.race([program.ended, pause(deps.clock, isOver(program) ? EXIT_WITHIN_MS : 0).then(() => undefined)])
-  client.onclose = () => {
+  const closed = (): void => {
     if (program === null) end('closed the connection')
     else void exit().then(code => end(endText(code)))
   }
+  client.onclose = closed
   void program?.ended.then(code => end(endText(code)))
-  client.onerror = error => deps.log.add('state', messageOf(error))
+  const failed = (error: Error): void => deps.log.add('state', messageOf(error))
+  client.onerror = failed
   const options = { signal, timeout: server.start_timeout_s * 1000 }
   try {
     await client.connect(transport, options)

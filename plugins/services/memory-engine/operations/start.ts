@@ -27,7 +27,8 @@ const works: Readonly<Partial<Record<OperationType, (core: Core) => Work>>> = {
 
 export function startOperations (core: Core): void {
   const { queue } = operationsOf(core)
-  core.hooks.retainLater = later => retainLater(core, later)
+  const later = (wanted: Parameters<typeof retainLater>[1]): ReturnType<typeof retainLater> => retainLater(core, wanted)
+  core.hooks.retainLater = later
   for (const [type, workOf] of Object.entries(works)) queue.handle(type as OperationType, workOf(core))
   queue.start()
   sweepDeleted(core)
