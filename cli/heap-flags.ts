@@ -10,6 +10,10 @@ const ownModules = [
   'node:timers/promises', 'node:url', 'node:vm', 'node:worker_threads', 'node:zlib'
 ]
 
+/** What V8 comes with. */
+const DEFAULT_DELAY_MS = 8_000
+const LONGEST_DELAY_MS = 2 ** 31 - 1
+
 /** Options in front of a command whose value is the word behind them. */
 const withValue: ReadonlySet<string> = new Set(['--url'])
 
@@ -20,6 +24,7 @@ export function isGateway (words: readonly string[]): boolean {
 
 /** How V8 collects what requests are made of. To be called before anything else is loaded, for the code that is cached. */
 export function setHeapFlags (): void {
+  putOffMemoryReducer()
   for (const name of ownModules) process.getBuiltinModule(name)
   // V8 allocates in the old generation what outlived its first collections. The first ones of a gateway come while its first
   // requests run, so it would take all that requests are made of for long-lived: from then on each request would keep
@@ -29,4 +34,17 @@ export function setHeapFlags (): void {
   // By default a busy heap may grow by a tenth, so that every few megabytes all that the gateway consists of is looked
   // through. Where it may double, they are freed by collections of the young generation, at a tenth of the cost
   setFlagsFromString('--heap-growing-percent=100')
+}
+
+/**
+ * Some seconds behind a full collection V8 makes two or three more, at the next moment in which little is allocated, to give
+ * back what it can. Requests come in such moments too, and each of these collections holds the event loop for 10 to 20 ms; a
+ * gateway has its own, which wait for quiet. V8 waits for such a moment once the old generation has grown by a megabyte, for as
+ * long as it was told to at that time, and while it waits nothing makes it wait less. Without effect where it has grown before.
+ */
+function putOffMemoryReducer (): void {
+  setFlagsFromString(`--gc-memory-reducer-start-delay-ms=${LONGEST_DELAY_MS}`)
+  // the name of a property is allocated in the old generation
+  Reflect.has({}, ' '.repeat(2 ** 20))
+  setFlagsFromString(`--gc-memory-reducer-start-delay-ms=${DEFAULT_DELAY_MS}`)
 }

@@ -1,48 +1,53 @@
+import { performance, type EventLoopUtilization } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const LOOK_MS = 5_000
 const MIB = 2 ** 20
-/** What timers and checks of engines that are ready make between two looks is a tenth of it. */
-const CALM_BYTES = MIB
+/** Timers and checks of engines that are ready take a fiftieth of it. */
+const CALM = 0.005
 /** V8 begins with 1 MiB, and takes up to 32 while requests come. */
 const YOUNG_BYTES = 6 * MIB
+/** A young generation that is not large is full of what can go in turns. */
+const GROWN_BYTES = 8 * MIB
 /** V8 gives nothing back that was needed within the last five seconds. */
 const CALM_LOOKS = 2
 const MOST_CALM_LOOKS = 128
 
 /** A heap at one moment, in bytes. */
 export interface HeapLook {
-  /** By what lives and what is not collected yet. */
+  /** By what lives and what is not collected yet, in the heap and held by it. */
   readonly used: number
   /** What the system has given for the young generation. */
   readonly young: number
+  /** Share of the time since the look before in which the event loop had work. */
+  readonly busy: number
 }
 
 /**
  * When a heap should be collected although nothing asks for room: what a burst of requests took of the system stays taken
- * until a full collection, which a gateway that is idle never gets to. Due once nothing was allocated to speak of for some
- * looks in a row while the young generation is large; after collections that did not make it small, each time later.
+ * until a full collection, which a gateway that is idle never gets to. Due once there was nothing to do for some looks in a
+ * row while the young generation is large or more is used than was at the least; after collections that changed neither, each
+ * time later.
  */
 export class QuietHeap {
-  #used = Infinity
+  #least = Infinity
   #calm = 0
   #wanted = CALM_LOOKS
   #collected = false
 
   /** Whether to collect now; the next look is expected to be one behind it. */
-  isDue ({ used, young }: HeapLook): boolean {
-    const grown = used - this.#used
-    this.#used = used
-    const isLarge = young > YOUNG_BYTES
+  isDue ({ used, young, busy }: HeapLook): boolean {
+    const isLarge = young > YOUNG_BYTES || used - this.#least > GROWN_BYTES
     if (this.#collected) {
       this.#wanted = isLarge ? Math.min(this.#wanted * 2, MOST_CALM_LOOKS) : CALM_LOOKS
       this.#collected = false
       this.#calm = 0
+      this.#least = used
       return false
     }
-    // a collection came in between, so that more was allocated than is seen
-    this.#calm = grown >= 0 && grown < CALM_BYTES ? this.#calm + 1 : 0
+    this.#least = Math.min(this.#least, used)
+    this.#calm = busy < CALM ? this.#calm + 1 : 0
     if (!isLarge || this.#calm < this.#wanted) return false
     this.#collected = true
     return true
@@ -61,8 +66,16 @@ export function collect (): void {
 /** Gives memory back to the system when requests have stopped, for the life of the process. */
 export function collectWhenQuiet (): void {
   const quiet = new QuietHeap()
+  let before = performance.eventLoopUtilization()
   setInterval(() => {
-    const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0
-    if (quiet.isDue({ used: getHeapStatistics().used_heap_size, young })) collect()
+    const now = performance.eventLoopUtilization()
+    if (quiet.isDue(lookAt(now, before))) collect()
+    before = now
   }, LOOK_MS).unref()
+}
+
+function lookAt (now: EventLoopUtilization, before: EventLoopUtilization): HeapLook {
+  const { used_heap_size: heap, external_memory: external } = getHeapStatistics()
+  const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0
+  return { used: heap + external, young, busy: performance.eventLoopUtilization(now, before).utilization }
 }

@@ -31,6 +31,8 @@ const forGateway = isGateway(process.argv.slice(2))
 const ofStart = new CodeCache({ build: SVC_BUILD, folder, use: forGateway ? 'serve' : 'command' }, files)
 const ofService = forGateway ? new CodeCache({ build: SVC_BUILD, folder, use: 'service' }, files) : ofStart
 let cache = ofStart
+/** Whether the flags are those of the start of a gateway. */
+let starts = forGateway
 
 /** Loads a part of the bundle, once in a process: what is imported by two ways is one module. */
 export function loadChunk (name: string): object {
@@ -42,6 +44,7 @@ export function loadChunk (name: string): object {
   // the code is plain ASCII, so that V8 keeps a byte for each character
   const source = files.read(path).toString('latin1')
   const cachedData = cache.read(name)
+  if (starts) setStartGrowth()
   const script = new Script(source, { filename: path, ...(cachedData === undefined ? {} : { cachedData }) })
   if (cachedData === undefined || script.cachedDataRejected === true) cache.missed(name, script)
   const chunk = script.runInThisContext() as Chunk
@@ -67,35 +70,43 @@ function optimizeForWork (message: unknown): void {
 function optimize (): void {
   unsubscribe(REQUEST, optimizeForWork)
   setWorkFlags()
+  starts = false
   cache = ofService
 }
 
-/** What is made at a start lives on: it is allocated as long-lived, instead of by a young generation that grows for it. */
+/** What is made at a start lives on: it is allocated as long-lived, in a heap that may grow to several times what it has. */
 function setStartFlags (): void {
   setFlagsFromString('--no-opt')
+  setFlagsFromString('--heap-growing-percent=300')
+  setStartGrowth()
+}
+
+/** The young generation does not grow. V8 sets that back whenever a thread is started. */
+function setStartGrowth (): void {
   setFlagsFromString('--semi-space-growth-factor=1')
 }
 
 function setWorkFlags (): void {
   setFlagsFromString('--opt')
+  setFlagsFromString('--heap-growing-percent=100')
   setFlagsFromString('--semi-space-growth-factor=2')
 }
 
 /** V8 takes what was made of the start only under the flags of the start. */
 function underStartFlags<T> (work: () => T): T {
-  const optimizes = forGateway && cache === ofService
-  if (optimizes) setStartFlags()
+  if (starts) setStartGrowth()
+  else if (forGateway) setStartFlags()
   try {
     return work()
   } finally {
-    if (optimizes) setWorkFlags()
+    if (forGateway && !starts) setWorkFlags()
   }
 }
 
 /** One file in a turn of the event loop: all of them would hold up whatever comes meanwhile. */
 function keepStart (): void {
   files.release()
-  if (underStartFlags(() => ofStart.saveOne())) setImmediate(keepStart).unref()
+  if (underStartFlags(() => ofStart.saveOne())) setImmediate(keepStart)
   else if (forGateway) optimize()
 }
 

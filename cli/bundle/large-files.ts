@@ -37,7 +37,8 @@ export class LargeFiles {
 
   #bytes (size: number): Buffer {
     if (size <= SMALL_BYTES || size > LEARNT_BYTES) return Buffer.allocUnsafeSlow(size)
-    const block = this.#block ?? Buffer.allocUnsafeSlow(LEARNT_BYTES + SMALL_BYTES)
+    // V8 does not count shared memory as growth of the heap, which would be collected for it
+    const block = this.#block ?? Buffer.from(new SharedArrayBuffer(LEARNT_BYTES + SMALL_BYTES))
     if (this.#keeps) this.#block = block
     return block
   }

@@ -90,6 +90,29 @@ t.test('what outlives collections while the gateway is young is allocated as bef
   t.equal(await judged(program, 'serve', '--help'), false)
 })
 
+t.test('V8 does not collect all of a gateway again and again to give memory back', async t => {
+  // what V8 waits for by itself is due at once here, and told
+  const hurried = `const v8 = require('node:v8'), set = v8.setFlagsFromString
+    set(process.versions.node < '21' ? '--trace-gc-verbose' : '--trace-memory-reducer')
+    set('--gc-memory-reducer-start-delay-ms=1')
+    v8.setFlagsFromString = flag => {
+      if (flag !== process.env.WITHOUT) set(flag.replace(/(reducer-start-delay-ms)=8000$/, '$1=1'))
+      if (flag === '--opt') process.stderr.write('optimizes')
+    }`
+  const reduces = async (env: Record<string, string>): Promise<boolean> => {
+    const home = t.testdir({ 'hurried.cjs': hurried })
+    const gateway = spawn(process.execPath, [
+      '--require', join(home, 'hurried.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
+    ], { env: { HOME: home, ...env } })
+    const told = textOf(gateway.stdout)
+    await once(gateway.stderr, 'data')
+    gateway.kill('SIGTERM')
+    return (await told).includes('Memory reducer: ')
+  }
+  t.equal(await reduces({ WITHOUT: `--gc-memory-reducer-start-delay-ms=${2 ** 31 - 1}` }), true, 'what V8 does unasked')
+  t.equal(await reduces({}), false)
+})
+
 t.test('a start makes the schemas of configuration, not those of requests, answers and documents, and loads no heavy library', async t => {
   const home = t.testdir({ etc: { svc: { 'svc.toml': '[runtime]\ndriver = "process"\n' } } })
   const count = `import fs from 'node:fs'
@@ -129,7 +152,8 @@ t.test('the modules of Node that a start needs are loaded before the flags of V8
   const late = `const v8 = require('node:v8'), set = v8.setFlagsFromString
     let before = null
     v8.setFlagsFromString = flag => {
-      before ??= new Set(process.moduleLoadList)
+      // set and set back
+      if (!flag.includes('memory-reducer')) before ??= new Set(process.moduleLoadList)
       set(flag)
     }
     process.on('exit', () => process.stderr.write('loaded late: ' + process.moduleLoadList.filter(name => {
@@ -157,12 +181,10 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
     })
     const timer = setTimeout
     globalThis.setTimeout = (work, ms, ...words) => ms === 2500 ? { unref () {} } : timer(work, ms, ...words)`
-  const start = (t: Test, script: string): ChildProcessWithoutNullStreams => {
-    const home = t.testdir({ 'told.cjs': script })
-    return spawn(process.execPath, [
-      '--require', join(home, 'told.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
-    ], { env: { HOME: home } })
-  }
+  const startAt = (home: string): ChildProcessWithoutNullStreams => spawn(process.execPath, [
+    '--require', join(home, 'told.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
+  ], { env: { HOME: home } })
+  const start = (t: Test, script: string): ChildProcessWithoutNullStreams => startAt(t.testdir({ 'told.cjs': script }))
   const lines = async (gateway: ChildProcessWithoutNullStreams, last: string): Promise<string> => {
     let lines = ''
     for await (const part of gateway.stderr) {
@@ -196,6 +218,25 @@ t.test('a gateway starts without V8\'s optimizing compiler', async t => {
         watched(flag)
       }`
     t.equal(await lines(start(t, turns), '--opt'), '--no-opt false\nmost 1\n--opt true\n')
+  })
+
+  t.test('which the next start takes as it is, also where threads were started meanwhile', async t => {
+    const counted = `${told}
+      const fs = require('node:fs'), rename = fs.renameSync
+      let kept = 0
+      fs.renameSync = (from, to) => {
+        if (to.includes('/.cache/svc/code/')) kept++
+        rename(from, to)
+      }
+      const before = v8.setFlagsFromString
+      v8.setFlagsFromString = flag => {
+        if (flag === '--opt') process.stderr.write('kept ' + kept + '\\n')
+        before(flag)
+      }`
+    const home = t.testdir({ 'told.cjs': counted, 'svc': { etc: { svc: { 'svc.toml': '[memory]\nenabled = true\n' } } } })
+    const kept = async (): Promise<number> => Number(/kept (\d+)/.exec(await lines(startAt(home), '--opt true'))?.[1])
+    t.ok(await kept() > 50)
+    t.equal(await kept(), 0)
   })
 
   t.test('and has it from the first request on that is work and no question about itself, without waiting for that', async t => {

@@ -5,33 +5,50 @@ import { collect, QuietHeap } from '../../cli/quiet-heap.js'
 
 const MIB = 2 ** 20
 
+const none = 0.0001
+const some = 0.01
+
 /** The looks, by their numbers, at which it is due. */
-function due (looks: ReadonlyArray<readonly [usedMib: number, youngMib: number]>): number[] {
+function due (looks: ReadonlyArray<readonly [usedMib: number, youngMib: number, busy: number]>): number[] {
   const quiet = new QuietHeap()
-  return looks.flatMap(([used, young], i) => quiet.isDue({ used: used * MIB, young: young * MIB }) ? [i] : [])
+  return looks.flatMap(([used, young, busy], i) => quiet.isDue({ used: used * MIB, young: young * MIB, busy }) ? [i] : [])
 }
 
-t.test('a heap is collected once requests have stopped for two looks, and not again when it is small', async t => {
-  t.strictSame(due([[30, 32], [38, 32], [38, 32], [38.2, 32], [27, 1], [27, 1], [27.1, 1], [27.1, 1]]), [3])
+t.test('a heap is collected once there was nothing to do for two looks, and not again when it is small', async t => {
+  const looks = [
+    [30, 32, some], [38, 32, some], [38, 32, none], [38.2, 32, none],
+    [27, 1, some], [27, 1, none], [27.1, 1, none], [27.1, 1, none]
+  ] as const
+  t.strictSame(due(looks), [3])
 })
 
-t.test('a heap that requests use is left alone', async t => {
-  t.strictSame(due([[30, 32], [33, 32], [36, 32], [28, 32], [31, 32], [34, 32], [34.5, 32], [29, 32], [29.5, 32]]), [])
+t.test('a heap that requests use is left alone, whatever of it collections have freed between two looks', async t => {
+  const looks = [
+    [30, 32, some], [33, 32, 1], [33.1, 32, some], [33.2, 32, none],
+    [33.3, 32, some], [33.3, 32, none], [33.3, 32, some]
+  ] as const
+  t.strictSame(due(looks), [])
 })
 
 t.test('a heap that has not grown is left alone, however quiet', async t => {
-  t.strictSame(due([[30, 4], [30, 4], [30, 4], [30, 4], [30, 4]]), [])
+  t.strictSame(due([[30, 4, none], [33, 4, none], [37, 4, none], [31, 4, none], [37, 4, none]]), [])
+})
+
+t.test('what has outlived the young generation is collected too, and what lives on is not taken for it a second time', async t => {
+  const quiet = Array.from({ length: 10 }, () => [40, 4, none] as const)
+  t.strictSame(due([[30, 4, some], [50, 4, some], [50, 4, none], [50, 4, none], ...quiet]), [3])
+  t.strictSame(due([[30, 4, some], [50, 4, some], [50, 4, none], [50, 4, none], ...quiet, [50, 4, none]]), [3, 14])
 })
 
 t.test('a collection that gave nothing back is tried again ever later, and as soon as before once one did', async t => {
-  const stays = Array.from({ length: 20 }, () => [30, 32] as const)
-  t.strictSame(due(stays), [2, 7, 16])
-  const [busy, small] = [[40, 32], [30, 1]] as const
-  t.strictSame(due([...stays.slice(0, 8), small, busy, busy, busy, busy]), [2, 7, 11])
+  const stays = Array.from({ length: 20 }, () => [30, 32, none] as const)
+  t.strictSame(due(stays), [1, 6, 15])
+  const [busy, small, large] = [[40, 32, some], [30, 1, none], [40, 32, none]] as const
+  t.strictSame(due([...stays.slice(0, 7), small, busy, large, large, large]), [1, 6, 10])
 })
 
 t.test('at the latest each 128 looks', async t => {
-  const times = due(Array.from({ length: 800 }, () => [30, 32] as const))
+  const times = due(Array.from({ length: 800 }, () => [30, 32, none] as const))
   t.strictSame(times.slice(1).map((time, i) => time - times[i]!), [5, 9, 17, 33, 65, 129, 129, 129, 129, 129])
 })
 
