@@ -164,7 +164,11 @@ export class ClientSink implements ReaderSink {
 
   /** Node gathers what is written in one turn. */
   flush (): void {
-    this.#res.socket?.uncork()
+    const res = this.#res
+    if ((res.socket?.writableCorked ?? 0) === 0) return
+    // from Node 24 on a write corks the answer, and not only its socket; the end of the turn uncorks it once more
+    res.uncork()
+    res.cork()
   }
 
   /** As `fail`, for a client that reads too slowly: what is buffered for it is given up when it stays away. */
@@ -211,7 +215,9 @@ export class ClientSink implements ReaderSink {
 
   #write (chunk: Buffer): boolean {
     if (this.#res.write(chunk)) return true
-    if (this.#resume !== null) this.#res.once('drain', this.#resume)
+    const resume = this.#resume
+    // `flush` can emit it before the writer has been asked to pause
+    if (resume !== null) this.#res.once('drain', () => process.nextTick(resume))
     return false
   }
 

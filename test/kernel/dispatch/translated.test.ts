@@ -1,8 +1,12 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
 import { svcError, translated, type AdaptedAnswer, type ChunkTranslator, type SvcError } from '../../../kernel/contract/index.js'
 import type { AnswerSink } from '../../../kernel/dispatch/answer/answer-sink.js'
 import { runProduced } from '../../../kernel/dispatch/answer/produced-answer.js'
+import { ClientSink } from '../../../kernel/dispatch/answer/client-sink.js'
 import { CallSink } from '../../../kernel/dispatch/call/call-sink.js'
 
 const SSE = ['content-type', 'text/event-stream']
@@ -187,6 +191,40 @@ for (const isPulled of [true, false]) {
     t.equal(gone, 1)
   })
 }
+
+test('an answer whose early piece is more than a socket takes at once ends, with all that comes behind', async t => {
+  const early = Buffer.alloc(100 * 1024, 'e')
+  const calls: CallSink[] = []
+  const server = createServer((_, res) => {
+    runProduced(async (signal): Promise<AdaptedAnswer> => {
+      const call = new CallSink(signal)
+      call.watch()
+      calls.push(call)
+      const { body } = await call.answer
+      return {
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        body: translated(body, loud({
+          chunk: (bytes, tell) => {
+            if (bytes.toString() === 'a') tell(early)
+            return bytes
+          }
+        }))
+      }
+    }, new ClientSink(res, 'r', () => {}), error => error as SvcError, () => {})
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const answered = fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  await once(server, 'request')
+  await turn()
+  const call = calls[0]!
+  call.head(200, SSE)
+  await turn()
+  for (const chunk of ['a', 'b', 'c']) call.data(Buffer.from(chunk))
+  call.end()
+  t.equal(await (await answered).text(), `${early}abc.`)
+})
 
 test('the engine is asked to pause as long as the reader of what is translated does', async t => {
   const { call, reader, settled } = await play(false)
