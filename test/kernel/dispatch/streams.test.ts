@@ -287,6 +287,7 @@ t.test('one answer for several clients', async t => {
     t.equal(out.data(chunk), false)
     out.remove(a.sink)
     b.res.drain()
+    await turn()
     t.equal(resumed, 1)
     t.equal(out.data(chunk), false, 'the last one is waited for')
   })
