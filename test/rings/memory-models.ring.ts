@@ -7,6 +7,7 @@ import { testEngine } from '../kernel/runtime/engines.js'
 import { pause } from '../paused.js'
 import { freePort } from '../ports.js'
 import { brought } from './support/clients.js'
+import { minilmUpstream } from './support/minilm-upstream.js'
 
 t.setTimeout(850_000)
 
@@ -106,14 +107,29 @@ async function recalledOn (real: Real, query: string, wanted: string): Promise<R
 
 const texts = ({ results }: Recalled): string[] => results.map(({ text }) => text)
 
-async function embeds (t: Test, { gateway }: Real, { texts, vectors }: Expected): Promise<void> {
-  const response = await sent(gateway.url, 'POST', '/v1/embeddings', { model: 'embed', input: texts, encoding_format: 'float' })
+async function vectorsAt (v1: string, model: string, input: readonly string[]): Promise<ReadonlyArray<readonly number[]>> {
+  const response = await sent(v1, 'POST', '/embeddings', { model, input, encoding_format: 'float' })
   const { data } = await response.json() as { data: Array<{ index: number, embedding: number[] }> }
-  t.equal(data.length, texts.length)
-  for (const { index, embedding } of data) {
-    const farthest = Math.max(...vectors[index]!.map((value, i) => Math.abs(value - embedding[i]!)))
-    t.ok(farthest < VECTOR_ERROR && embedding.length === vectors[index]!.length, `${JSON.stringify(texts[index]!.slice(0, 40))}: ${farthest}`)
+  return data.sort((a, b) => a.index - b.index).map(({ embedding }) => embedding)
+}
+
+function areNear (t: Test, texts: readonly string[], got: Expected['vectors'], wanted: Expected['vectors']): void {
+  t.strictSame(got.map(({ length }) => length), wanted.map(({ length }) => length))
+  for (const [at, text] of texts.entries()) {
+    const farthest = Math.max(...wanted[at]!.map((value, i) => Math.abs(value - got[at]![i]!)))
+    t.ok(farthest < VECTOR_ERROR, `${JSON.stringify(text.slice(0, 40))}: ${farthest}`)
   }
+}
+
+async function embeds (t: Test, { gateway }: Real, { texts, vectors }: Expected): Promise<void> {
+  areNear(t, texts, await vectorsAt(`${gateway.url}/v1`, 'embed', texts), vectors)
+}
+
+async function agrees (t: Test, { gateway }: Real, { texts, questions }: Expected, models: string): Promise<void> {
+  const upstream = await minilmUpstream(t, models)
+  if (upstream === null) return void t.pass('skipped', { skip: 'SVC_TEST_MINILM_UPSTREAM names no server with MiniLM to compare with' })
+  const all = [...texts, ...questions.map(({ question }) => question)]
+  areNear(t, all, await vectorsAt(`${gateway.url}/v1`, 'embed', all), await vectorsAt(upstream, 'minilm', all))
 }
 
 async function remembers (t: Test, real: Real, { texts: known, questions }: Expected): Promise<void> {
@@ -148,6 +164,7 @@ t.test('the memory on real models: MiniLM embeds and a cross-encoder ranks, both
   if (real === null) return
   const expected = JSON.parse(await readFile(join(models, 'expected.json'), 'utf8')) as Expected
   await t.test('the slot\'s vectors are those of the original weights', t => embeds(t, real, expected))
+  await t.test('the slot\'s vectors are those of another server with MiniLM', t => agrees(t, real, expected, models))
   await t.test('a recall finds by meaning what is said in other words', t => remembers(t, real, expected))
   const fused = await recalledOn(real, expected.query, 'text+vectors')
   await sent(real.gateway.url, 'PUT', '/api/slots/rerank/config', { enabled: true })
