@@ -7,6 +7,7 @@ import { testEngine } from '../kernel/runtime/engines.js'
 import { pause } from '../paused.js'
 import { freePort } from '../ports.js'
 import { brought } from './support/clients.js'
+import { between, lies } from './support/lying-reranker.js'
 import { minilmUpstream } from './support/minilm-upstream.js'
 
 t.setTimeout(850_000)
@@ -23,11 +24,15 @@ interface Expected {
 /** Vectors are of length one, scores go from -5 to 5; llama.cpp rounds some steps to 16 bits. */
 const [VECTOR_ERROR, SCORE_ERROR] = [1e-3, 2e-2]
 const PATIENCE_S = 1
+/** In which an answer comes, however busy the machine. */
+const LONG_S = [59, 60] as const
 
 const slot = (type: string, model: string, port: number, enabled: boolean): string =>
   `type = "${type}"\ndevice = "cpu"\nport = ${port}\nenabled = ${enabled}\n[model]\ndefault = "${model}"\ncontext_size = 512\n`
 
 interface Real {
+  /** Of the reranking slot. */
+  readonly port: number
   readonly gateway: LiveGateway
   readonly docker: Docker
   readonly home: string
@@ -38,13 +43,14 @@ async function gatewayOf (t: Test, models: string): Promise<Real | null> {
   if (engine === null) return null
   const home = await liveHome(t, {})
   const store = join(home, 'var/lib/svc/models')
+  const port = await freePort()
   await mkdir(store, { recursive: true })
   for (const name of ['minilm', 'rank']) await copyFile(join(models, `${name}.gguf`), join(store, `${name}.gguf`))
   await writeHome(home, {
     'etc/svc/svc.toml': '[runtime]\nstop_with_gateway = true\n[slots]\nautostart = false\n[memory]\nenabled = true\n' +
       `[memory.embedding]\nrerank_connect_timeout_s = ${PATIENCE_S}\nrerank_read_timeout_s = ${PATIENCE_S}\n`,
     'etc/svc/slots/embed.toml': slot('embedding', 'minilm', await freePort(), true),
-    'etc/svc/slots/rerank.toml': slot('reranking', 'rank', await freePort(), false),
+    'etc/svc/slots/rerank.toml': slot('reranking', 'rank', port, false),
     'var/lib/svc/registry/registry.toml': `[models.minilm]\npath = "${store}/minilm.gguf"\ncapabilities = ["embed"]\n` +
       `[models.rank]\npath = "${store}/rank.gguf"\ncapabilities = ["rerank"]\n`
   })
@@ -53,7 +59,7 @@ async function gatewayOf (t: Test, models: string): Promise<Real | null> {
     for (const { Id } of await containersOf({ docker, home })) await docker.getContainer(Id).remove({ force: true })
   })
   const gateway = await startLive(t, home, { DOCKER_HOST: engine.host, SVC_TOOLBOX_IMAGE_CPU: engine.llamaImage })
-  return { gateway, docker, home }
+  return { gateway, docker, home, port }
 }
 
 async function containersOf ({ docker, home }: Pick<Real, 'docker' | 'home'>): Promise<Docker.ContainerInfo[]> {
@@ -157,6 +163,41 @@ async function ranks (t: Test, real: Real, { texts: known, query, scores }: Expe
   }
 }
 
+const change = ({ gateway }: Real, embedding: object): Promise<Response> =>
+  sent(gateway.url, 'PATCH', '/api/settings', { memory: { embedding } })
+
+/** The engine of the slot, asked through a server that alters what it says. */
+async function lied (t: Test, real: Real, expected: Expected, fused: Recalled): Promise<void> {
+  const { url, say } = await between(t, `http://127.0.0.1:${real.port}`)
+  await sent(real.gateway.url, 'POST', '/api/upstreams', { name: 'between', url: `${url}/v1`, auth_style: 'none' })
+  // its models are known from here on
+  await sent(real.gateway.url, 'POST', '/api/upstreams/between/test')
+  await change(real, { rerank_model: 'between/rank' })
+  let odd = false
+  const recalledAfresh = async (seconds: readonly [number, number]): Promise<Recalled> => {
+    for (;;) {
+      // a model that failed is left alone for a while, but for a change of the settings
+      await change(real, { rerank_read_timeout_s: seconds[Number(odd = !odd)] })
+      const recalled = await recall(real, expected.query)
+      if (recalled.ranOn?.includes('vectors') === true) return recalled
+    }
+  }
+  for (const [name, [lie, why]] of Object.entries(lies)) {
+    say(lie)
+    const recalled = await recalledAfresh(LONG_S)
+    t.equal(recalled.ranOn, 'text+vectors', name)
+    t.match(recalled.why, why, name)
+    t.strictSame(texts(recalled), texts(fused), name)
+  }
+  say('half')
+  const recalled = await recalledAfresh([PATIENCE_S, 2 * PATIENCE_S])
+  t.match(recalled.why, /did not answer within [23]000 ms/, 'half an answer and nothing more')
+  t.strictSame(texts(recalled), texts(fused))
+  say(null)
+  await t.test('an honest answer has its say again', t => ranks(t, real, expected))
+  await change(real, { rerank_model: 'rerank', rerank_read_timeout_s: PATIENCE_S })
+}
+
 t.test('the memory on real models: MiniLM embeds and a cross-encoder ranks, both in llama.cpp', async t => {
   const models = await brought(t, 'minilm.sh')
   if (models === null) return
@@ -169,6 +210,7 @@ t.test('the memory on real models: MiniLM embeds and a cross-encoder ranks, both
   const fused = await recalledOn(real, expected.query, 'text+vectors')
   await sent(real.gateway.url, 'PUT', '/api/slots/rerank/config', { enabled: true })
   await t.test('the second pass is the slot\'s, and its scores those of the original weights', t => ranks(t, real, expected))
+  await t.test('a reranker whose answers are altered leaves the fused order, within its time, and has its say again', t => lied(t, real, expected, fused))
   await t.test('a reranker that hangs leaves the fused order, within its time, and has its say again afterwards', async t => {
     const container = await containerOf(real, 'rerank')
     await pause(container)
