@@ -9,6 +9,8 @@ import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
 import { besideBars, measureBeside } from './memory/memory-beside.js'
 import { measureMemory, memoryBars } from './memory/memory.js'
+import { measureFinds, qualityLines, withFinds } from './memory/memory-finds.js'
+import { modelsAt } from './memory/memory-models.js'
 import { measureSteps, stepBars } from './memory/memory-steps.js'
 import { loopBars, measureLoop } from './memory/memory-loop.js'
 import { measureMillion, millionBars } from './memory/memory-million.js'
@@ -51,14 +53,18 @@ async function run (): Promise<void> {
 }
 
 async function measureMemoryOnly (home: string, file: string): Promise<void> {
-  const models = process.env.SVC_BENCH_MODELS ?? null
-  const quality = await measureMemory(file, home, models, say)
+  const models = await modelsAt(process.env.SVC_BENCH_MODELS)
+  const measured = await measureMemory(file, home, models, say)
+  const finds = await measureFinds(file, home)
+  const quality = withFinds(measured, models, finds)
+  qualityLines(quality).forEach(say)
+  if (options.quality) return finish({ memory: quality }, memoryBars(measured))
   const steps = await measureSteps(file, home, models, say)
   const scale = await measureScale(home, quick ? 10_000 : 100_000, say)
   const loop = await measureLoop(home, quick ? 10_000 : 100_000, say)
   const beside = await measureBeside(file, join(home, 'beside'), say)
   finish({ memory: { ...quality, steps, scale, loop, beside } }, [
-    ...memoryBars(quality), ...stepBars(steps), ...scaleBars(scale), ...loopBars(loop), ...besideBars(beside)
+    ...memoryBars(measured), ...stepBars(steps), ...scaleBars(scale), ...loopBars(loop), ...besideBars(beside)
   ])
 }
 

@@ -1,14 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
-import { request, type Dispatcher } from 'undici'
-import { shippedProgram } from '../../program.js'
-import { startHindsight } from '../../rings/support/hindsight-server.js'
+import { readFileSync } from 'node:fs'
+import type { Dispatcher } from 'undici'
 import type { Bar } from '../lists.js'
 import { residentOf } from '../process-use.js'
+import { EMBED_MODEL } from './memory-models.js'
+import { answered, besideHindsight, called, gateway, type Running } from './memory-servers.js'
 
 export interface MemoryServer {
   /** From its start to its first answer; null for one that ran already. */
@@ -40,67 +35,6 @@ const RECALLS = 100
 const WARM_RECALLS = 240
 /** That one of them is asked before the other one is. */
 const TURN = 20
-
-/** That of `SVC_BENCH_HINDSIGHT`, which takes its vectors from `SVC_BENCH_MODELS`; else one that the tests have installed. */
-interface Running {
-  readonly url: string
-  readonly models: string
-  readonly pids: readonly number[] | null
-  readonly readyMs: number | null
-  /** A list below a bank that tells how many vectors are made after the answers; null where they are made before. */
-  readonly vectors: '/embeddings' | null
-  stop (): Promise<void>
-}
-
-async function hindsight (): Promise<Running | string> {
-  const { SVC_BENCH_HINDSIGHT: url, SVC_BENCH_MODELS: models, SVC_TEST_CLIENTS_DIR, XDG_CACHE_HOME } = process.env
-  if (url !== undefined) {
-    if (models === undefined) return 'SVC_BENCH_HINDSIGHT needs SVC_BENCH_MODELS: the server that both take their vectors from'
-    return { url, models, pids: null, readyMs: null, vectors: null, stop: () => Promise.resolve() }
-  }
-  const clients = SVC_TEST_CLIENTS_DIR ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-test/clients')
-  if (!existsSync(join(clients, 'hindsight/installed'))) return 'none is here; test/engines/hindsight.sh install brings one'
-  const begun = performance.now()
-  const server = await startHindsight()
-  return typeof server === 'string' ? server : { ...server, readyMs: performance.now() - begun, vectors: null }
-}
-
-/** The gateway as it ships, its memory on, which takes its vectors from `models` as the other server does. */
-async function gateway (home: string, models: string): Promise<Running> {
-  await mkdir(join(home, 'etc/svc'), { recursive: true })
-  await writeFile(join(home, 'etc/svc/svc.toml'), '[memory]\nenabled = true\n[memory.embedding]\nmodel = "models/minilm"\n[server]\nlog_level = "warn"\n')
-  await writeFile(join(home, 'etc/svc/upstreams.toml'), `[[upstream]]\nname = "models"\nurl = ${JSON.stringify(models)}\n`)
-  const program = shippedProgram()
-  const begun = performance.now()
-  const child = spawn(process.execPath, [program, 'serve', '--home', home, '--port', '0', '--ready-json'], {
-    stdio: ['ignore', 'pipe', 'ignore']
-  })
-  const gone = once(child, 'exit')
-  const [line] = await Promise.race([once(child.stdout, 'data'), gone.then(() => { throw new Error('the gateway ended at its start') })]) as [Buffer]
-  const url = `${(JSON.parse(line.toString()) as { url: string }).url}/api/memory/hindsight`
-  await called(url, 'GET', '/v1/default/banks')
-  const readyMs = performance.now() - begun
-  const stop = async (): Promise<void> => {
-    child.kill('SIGTERM')
-    await gone
-  }
-  return { url, models, pids: [child.pid!], readyMs, vectors: '/embeddings', stop }
-}
-
-/** Resolves with the last byte of the answer: what a client makes of it is the client's own, and alike on either side. */
-async function answered (url: string, method: Dispatcher.HttpMethod, path: string, body?: object): Promise<Buffer> {
-  const sent = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-  // the client is a part of what is measured on either side, and `fetch` one of a millisecond
-  const { statusCode, body: answer } = await request(url + path, { method, ...sent })
-  const bytes = Buffer.from(await answer.arrayBuffer())
-  if (statusCode > 299) throw new Error(`${method} ${path} was answered ${statusCode}: ${bytes.toString()}`)
-  return bytes
-}
-
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
-async function called (url: string, method: Dispatcher.HttpMethod, path: string, body?: object): Promise<any> {
-  return JSON.parse((await answered(url, method, path, body)).toString())
-}
 
 interface Texts {
   /** Single sentences, each of which is one memory to either. */
@@ -188,20 +122,15 @@ function p50 (took: readonly number[]): number {
 
 /** Null where there is no such server. */
 export async function measureBeside (file: string, home: string, say: (text: string) => void): Promise<MemoryBeside | null> {
-  const server = await hindsight()
-  if (typeof server === 'string') {
-    say(`  not beside a Hindsight server: ${server}`)
-    return null
-  }
-  try {
+  const beside = await besideHindsight(false, async server => {
     const { sentences, questions } = textsOf(file)
+    const embed = (input: readonly string[]): Promise<unknown> => called(server.models, 'POST', '/embeddings', { model: EMBED_MODEL, input })
     // the models remember what they have computed: the second to ask would be spared it
-    await called(server.models, 'POST', '/embeddings', { model: 'minilm', input: [...sentences, ...questions] })
+    await embed([...sentences, ...questions])
     const ours = await gateway(home, server.models)
     try {
       const [svc, hindsight] = await besideEachOther([ours, server], sentences, questions)
-      const embed = (input: string): Promise<unknown> => called(server.models, 'POST', '/embeddings', { model: 'minilm', input: [input] })
-      const vector = p50(await times(questions.slice(0, RECALLS), embed))
+      const vector = p50(await times(questions.slice(0, RECALLS), text => embed([text])))
       for (const [name, its] of Object.entries({ svc: svc!, Hindsight: hindsight! })) {
         const { retain_p50_ms: retain, recall_p50_ms: { low, mid }, resident_mib: resident, ready_ms: ready } = its
         say(`  ${name}: retain p50 ${retain.toFixed(1)} ms, recall p50 at ${BANK_SIZE} memories ${low.toFixed(1)} ms (low) and ` +
@@ -212,9 +141,10 @@ export async function measureBeside (file: string, home: string, say: (text: str
     } finally {
       await ours.stop()
     }
-  } finally {
-    await server.stop()
-  }
+  })
+  if (typeof beside !== 'string') return beside
+  say(`  not beside a Hindsight server: ${beside}`)
+  return null
 }
 
 async function besideEachOther (

@@ -7,7 +7,7 @@ import type { Errand, ErrandAnswer } from '../../../plugins/services/memory-engi
 import { codeOf, modelNumber, normalized } from '../../../plugins/services/memory-engine/recall/vector-table.js'
 import { openStore } from '../../../plugins/services/memory-engine/store/open.js'
 import type { Bar } from '../lists.js'
-import { callsOf, type Call } from './memory.js'
+import { callsOf, type Call } from './memory-calls.js'
 import { createTexts, madeUpVector } from './memory-texts.js'
 
 /** A bank of a million memories: what of it is in the memory of the process. Mebibytes and milliseconds. */

@@ -4,7 +4,7 @@ import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded
 import type { Errand, ErrandAnswer } from '../../../plugins/services/memory-engine/messages.js'
 import type { Bar } from '../lists.js'
 import { TurnWatch } from '../thread-use.js'
-import { callsOf, type Call } from './memory.js'
+import { callsOf, type Call } from './memory-calls.js'
 import { createTexts, madeUpVector } from './memory-texts.js'
 
 /** One large bank, in process: words and vectors as many as in a text of people, and made up. */

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded-engine.js'
 import type { Abilities } from '../../../plugins/services/memory-engine/messages.js'
 import type { Bar } from '../lists.js'
-import { callsOf, configure, errandsTo, fill, hits, lookAtLinks, vectorsMade, type Call, type Conversation, type Telling } from './memory.js'
+import { conversationsOf, fill, hits, type Conversation, type Telling } from './locomo.js'
+import { callsOf, configure, errandsTo, lookAtLinks, vectorsMade, type Call } from './memory-calls.js'
+import { EMBED_MODEL, NO_ABILITIES, none, RERANK_MODEL, type Models } from './memory-models.js'
 
 /** Share of the questions with a turn of the evidence among the first ten, and the same without one of the steps. */
 export interface StepShares {
@@ -20,16 +21,12 @@ export interface StepShares {
 export interface VectorShares extends StepShares {
   readonly without_vectors: number
   readonly without_words: number
-  /** All of it, and a rerank besides. */
-  readonly with_rerank: number
+  /** All of it, and a rerank besides; null where nothing reranks. */
+  readonly with_rerank: number | null
 }
 
 /** What each step of the order adds, by how the conversations are told. */
 export type MemorySteps = Readonly<Record<string, { readonly words: StepShares, readonly vectors: VectorShares | null }>>
-
-const none = { model: null, why: 'not in this run' } as const
-const PATIENCE_MS = 120_000
-const patience = { embedMs: PATIENCE_MS, rerankMs: PATIENCE_MS }
 
 /** How a conversation is told, and by how much less a step may find than nothing does. */
 const tellings: Readonly<Record<string, { readonly telling: Telling, readonly costs: number }>> = {
@@ -50,11 +47,10 @@ interface Told {
   readonly reranks: (isOn: boolean) => void
 }
 
-/** @param models base URL of an OpenAI-compatible server that embeds and reranks; null for words alone */
 export async function measureSteps (
-  file: string, home: string, models: string | null, say: (text: string) => void
+  file: string, home: string, models: Models, say: (text: string) => void
 ): Promise<MemorySteps> {
-  const conversations = JSON.parse(readFileSync(file, 'utf8')) as Conversation[]
+  const conversations = conversationsOf(file)
   const ids = conversations.map(({ sample_id: id }) => id)
   const found: Record<string, MemorySteps[string]> = {}
   for (const [name, { telling }] of Object.entries(tellings)) {
@@ -70,6 +66,7 @@ export async function measureSteps (
         for (const id of ids) await configure(call, id, { enable_graph_retrieval: true, enable_text_search: false })
         const wordless = await share('vectors')
         for (const id of ids) await configure(call, id, { enable_text_search: true })
+        if (models.rerank !== null) return { shares, more: { without_words: wordless, with_rerank: null } }
         reranks(true)
         return { shares, more: { without_words: wordless, with_rerank: await share('text+vectors+rerank') } }
       })
@@ -83,8 +80,8 @@ export async function measureSteps (
     const { told: _, ...words } = await sharesOf(null)
     saySteps(say, `${name}, words`, words)
     found[name] = { words, vectors: null }
-    if (models === null) continue
-    const { told: more, ...shares } = await sharesOf(models)
+    if (models.vectors !== null) continue
+    const { told: more, ...shares } = await sharesOf(models.url)
     const vectors = { ...shares, ...more, without_vectors: words.all } as VectorShares
     saySteps(say, `${name}, words and vectors`, vectors)
     found[name] = { words, vectors }
@@ -93,7 +90,8 @@ export async function measureSteps (
 }
 
 function saySteps (say: (text: string) => void, what: string, shares: StepShares | VectorShares): void {
-  say(`  ${what}: ${Object.entries(shares).map(([step, share]) => `${step.replaceAll('_', ' ')} ${(share as number).toFixed(3)}`).join(', ')}`)
+  const each = Object.entries({ ...shares } as Record<string, number | null>)
+  say(`  ${what}: ${each.map(([step, share]) => `${step.replaceAll('_', ' ')} ${share?.toFixed(3) ?? '-'}`).join(', ')}`)
 }
 
 /** An engine that was told all conversations, while `work` runs. */
@@ -106,7 +104,7 @@ async function told<T> (
   telling: Telling, work: (told: Told) => Promise<T>
 ): Promise<T> {
   const path = join(await mkdtemp(join(home, 'steps-')), 'memory.db')
-  let abilities: Abilities = { embed: models === null ? none : { model: 'minilm', why: null }, rerank: none, chat: none, patience }
+  let abilities: Abilities = { ...NO_ABILITIES, embed: models === null ? none : { model: EMBED_MODEL, why: null } }
   const send = models === null ? () => Promise.reject(new Error('no models')) : errandsTo(models)
   const engine = new EmbeddedEngine({
     path: () => path, abilities: () => abilities, log: () => {},
@@ -114,22 +112,21 @@ async function told<T> (
   })
   try {
     const call = callsOf(engine)
-    const turns = new Map<string, ReadonlyMap<string, string>>()
-    for (const conversation of conversations) turns.set(conversation.sample_id, await fill(call, conversation, telling))
+    for (const conversation of conversations) await fill(call, conversation, telling)
     if (models !== null) for (const { sample_id: id } of conversations) await vectorsMade(call, id)
     return await work({
       call,
       share: async ranOn => {
         let [sum, all] = [0, 0]
         for (const conversation of conversations) {
-          const { hits: hit, asked } = await hits(call, conversation, turns.get(conversation.sample_id)!, ranOn)
+          const { hits: hit, asked } = await hits(call, conversation, ranOn)
           sum += hit
           all += asked
         }
         return sum / all
       },
       reranks: isOn => {
-        abilities = { ...abilities, rerank: isOn ? { model: 'rerank', why: null } : none }
+        abilities = { ...abilities, rerank: isOn ? { model: RERANK_MODEL, why: null } : none }
         engine.abilitiesChanged()
       }
     })
@@ -151,7 +148,8 @@ export function stepBars (steps: MemorySteps): readonly Bar[] {
 }
 
 function barsOf (telling: string, name: string, { all, ...others }: StepShares | VectorShares): readonly Bar[] {
-  return Object.entries(others as Record<string, number>).map(([step, share]) => {
+  return Object.entries(others as Record<string, number | null>).flatMap(([step, share]) => {
+    if (share === null) return []
     const isAdded = step.startsWith('with_')
     const value = isAdded ? share - all : all - share
     const least = -Math.max(tellings[telling]!.costs, step === 'without_recency' ? RECENCY_COSTS : 0)
