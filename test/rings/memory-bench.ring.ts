@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { fakeHindsight } from '../../plugins/services/memory/fake-hindsight.js'
-import { modelsAt } from './memory-models.js'
-import { measureSteps } from './memory-steps.js'
+import { fakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
+import { modelsAt } from '../bench/memory/memory-models.js'
+import { measureSteps } from '../bench/memory/memory-steps.js'
 
-const program = fileURLToPath(new URL('../bench.js', import.meta.url))
+const program = fileURLToPath(new URL('../bench/bench.js', import.meta.url))
 
 /** Words of one meaning, the first of which is told and the last one asked for. */
 const meanings = [['tea', 'beverage'], ['piano'], ['Lisbon'], ['bees']]
