@@ -373,6 +373,11 @@ t.test('work goes one after the other in a SerialQueue, and nobody chains promis
   t.strictSame(product.filter(({ text }) => chained.test(text)).map(({ path }) => path), ['kernel/async/serial-queue.ts'])
 })
 
+t.test('a signal with a time limit is made by withTimeout: of one that AbortSignal.any holds, the timeout may never come', async t => {
+  const made = /AbortSignal\.any\([^)]*AbortSignal\.timeout\(/
+  t.strictSame(product.filter(({ text }) => made.test(text)).map(({ path }) => path), [])
+})
+
 t.test('those that wait for the next change of something wait at Changes, and nobody keeps a list of them by hand', async t => {
   const byHand = /readonly promise: Promise<void>|of this\.#\w+\.splice\(0\)\) \w+\(\)/
   const keepers = product.filter(({ text }) => byHand.test(text)).map(({ path }) => path)

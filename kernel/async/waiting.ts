@@ -86,6 +86,17 @@ function abortReason (signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new DOMException('aborted', 'AbortError')
 }
 
+/**
+ * Aborts with `signal`, or with a `TimeoutError` after `ms`. What `AbortSignal.any` is made of it does not hold: a timeout that
+ * nothing else refers to is collected as garbage, and never comes.
+ */
+export function withTimeout (signal: AbortSignal, ms: number): AbortSignal {
+  const timeout = AbortSignal.timeout(ms)
+  // a timeout that is listened to stays until it comes
+  timeout.addEventListener('abort', () => {}, { once: true })
+  return AbortSignal.any([signal, timeout])
+}
+
 /** A signal of its own that aborts with any of the given ones. `dispose` unhooks it from them: they may live long. */
 export function linkedAbort (...sources: readonly AbortSignal[]): { controller: AbortController, dispose: () => void } {
   const controller = new AbortController()

@@ -1,4 +1,5 @@
 import { request, type Dispatcher } from 'undici'
+import { withTimeout } from '../../async/waiting.js'
 import { messageOf, type Upstream, type UpstreamReading } from '../../contract/index.js'
 import { VIA_HEADER } from '../requests/loop-guard.js'
 import { isClosed } from '../wire/closed-connection.js'
@@ -36,7 +37,7 @@ export async function askUpstream (
   const ask = (): Promise<Dispatcher.ResponseData> => request(`${origin}${path}`, {
     dispatcher: dispatcher(origin, connect === undefined ? undefined : connect * 1000),
     headers: ['accept', 'application/json', VIA_HEADER, via.join(', '), ...headers, ...fallbackHeaders],
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    signal: withTimeout(signal, timeoutMs),
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs
   })

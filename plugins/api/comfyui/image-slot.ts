@@ -1,4 +1,4 @@
-import { svcError, type EngineClient, type GpuArbiter, type NamedSlotConfig, type SlotService } from 'svc-gateway/plugin'
+import { svcError, withTimeout, type EngineClient, type GpuArbiter, type NamedSlotConfig, type SlotService } from 'svc-gateway/plugin'
 import type { EngineJobs, ImageEngine } from '../../providers/imagegen/ref.js'
 import { comfyuiError } from './errors.js'
 
@@ -51,5 +51,5 @@ export async function lookAt (
 const ENGINE_TIMEOUT_MS = 4_000
 
 export function engineDeadline (signal: AbortSignal): AbortSignal {
-  return AbortSignal.any([signal, AbortSignal.timeout(ENGINE_TIMEOUT_MS)])
+  return withTimeout(signal, ENGINE_TIMEOUT_MS)
 }

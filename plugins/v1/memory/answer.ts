@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import {
-  isSvcError, messageOf, type AdaptedAnswer, type DispatchService, type ForwardOptions, type Logger, type TakenRequest
+  isSvcError, messageOf, withTimeout, type AdaptedAnswer, type DispatchService, type ForwardOptions, type Logger,
+  type TakenRequest
 } from 'svc-gateway/plugin'
 import { readDatasets, writtenDataset, type MemoryIdentity, type MemoryService, type Note } from '../../services/memory/ref.js'
 import { readAll, streamEvents } from '../omni/ref.js'
@@ -62,7 +63,7 @@ export class RememberingChat {
   async body (signal: AbortSignal): Promise<Buffer> {
     const { recall, bank, body, messages } = this.#wish
     if (recall && this.#question !== '') {
-      const bounded = AbortSignal.any([signal, AbortSignal.timeout(RECALL_MS)])
+      const bounded = withTimeout(signal, RECALL_MS)
       try {
         const query = searchText(this.#question)
         const asked = { query, max_tokens: RECALL_TOKENS, dataset: bank, rerank: { withinMs: RERANK_MS } }
@@ -98,7 +99,7 @@ export class RememberingChat {
     if (!retain || this.#question === '' || answer.trim() === '') return
     const note = { text: exchangeText(this.#question, answer), dataset: bank, tags: ['chat'], metadata: { model } }
     const { behind, leaving, log, memory: { notes } } = this.#deps
-    const signal = AbortSignal.any([leaving, AbortSignal.timeout(RETAIN_MS)])
+    const signal = withTimeout(leaving, RETAIN_MS)
     behind(notes.add(this.#identity, note, signal).catch((error: unknown) => {
       log.warn({ request_id: this.#call.requestId, err: error }, 'a chat was not remembered')
     }))

@@ -7,7 +7,7 @@ import { withBudget } from '../../../kernel/async/budget.js'
 import { Changes } from '../../../kernel/async/changes.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
 import { SnapshotFeed } from '../../../kernel/async/snapshot-feed.js'
-import { abortable } from '../../../kernel/async/waiting.js'
+import { abortable, withTimeout } from '../../../kernel/async/waiting.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 
 const never = new AbortController().signal
@@ -130,6 +130,26 @@ t.test('all that wait for a promise have its outcome, and no listener is left on
   await t.rejects(three, { message: 'it broke' })
   await t.rejects(abortable(bad, signal), { message: 'it broke' })
   t.equal(getEventListeners(signal, 'abort').length, 0)
+})
+
+t.test('a time limit comes although garbage is collected before, and the signal it is added to still counts', async t => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const limited = (signal: AbortSignal, ms: number): Promise<unknown> => new Promise(resolve => {
+    const both = withTimeout(signal, ms)
+    both.addEventListener('abort', () => resolve(both.reason))
+  })
+  const late = limited(never, 100)
+  const stop = new AbortController()
+  const stopped = limited(stop.signal, 86_400_000)
+  await settle()
+  gc()
+  // a timeout keeps no process alive, and this test is over when it comes
+  const waits = setInterval(() => {}, 1000)
+  t.teardown(() => clearInterval(waits))
+  t.match(await late, { name: 'TimeoutError' })
+  stop.abort(new Error('stopped'))
+  t.match(await stopped, { message: 'stopped' })
 })
 
 t.test('readers that wait for a change and leave are forgotten before the change comes', async t => {

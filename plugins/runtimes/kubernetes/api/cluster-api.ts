@@ -1,5 +1,5 @@
 import { Agent, request, type Dispatcher } from 'undici'
-import { isSvcError, messageOf, pause, type Clock } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, pause, withTimeout, type Clock } from 'svc-gateway/plugin'
 import { kubernetesError } from '../errors.js'
 import { AccessSource, isAboutAccess } from './access-source.js'
 import type { Shown } from './credentials.js'
@@ -75,7 +75,7 @@ export class ClusterApi {
    * connection broke: a proxy that closes one costs no launch.
    */
   async json<T> (call: ApiCall): Promise<T> {
-    const limit = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...call.signal === undefined ? [] : [call.signal]])
+    const limit = call.signal === undefined ? AbortSignal.timeout(ANSWER_MS) : withTimeout(call.signal, ANSWER_MS)
     for (const againMs of call.method === 'POST' ? [] : TRY_AGAIN_MS) {
       try {
         return await this.#json<T>(call, limit)

@@ -1,4 +1,4 @@
-import { createLineSplitter, type AgentDescriptor, type Programs } from 'svc-gateway/plugin'
+import { createLineSplitter, withTimeout, type AgentDescriptor, type Programs } from 'svc-gateway/plugin'
 import { AgentHome, type HomeDeps } from '../home/agent-home.js'
 import { AgentServers, UP_MS, type ServerDeps } from '../home/agent-server.js'
 import { makeData } from '../book/data.js'
@@ -75,7 +75,7 @@ export class PhaseWork {
         }
         return false
       })()
-      const ended = AbortSignal.any([signal, AbortSignal.timeout(UP_MS)])
+      const ended = withTimeout(signal, UP_MS)
       const late = new Promise<false>(resolve => ended.addEventListener('abort', () => resolve(false), { once: true }))
       if (await Promise.race([answered, late])) return { asked: true }
     } finally {

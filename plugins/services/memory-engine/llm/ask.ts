@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withTimeout } from 'svc-gateway/plugin'
 import type { Core } from '../core.js'
 import { PermanentFailure } from '../operations/operation.js'
 import { tokensOf } from '../recall/tokens.js'
@@ -43,14 +44,18 @@ export async function ask (core: Core, purpose: Purpose, question: ChatAsk, sign
       outputTokens: answer?.outputTokens ?? 0
     })
   }
+  const timeoutMs = core.outside.abilities.chatTimeoutMs ?? TIMEOUT_MS
+  const bound = withTimeout(signal, timeoutMs)
   try {
-    const answer = await complete(core, { model, isBackground: purpose.operation !== 'reflect' }, question, AbortSignal.any([signal, AbortSignal.timeout(core.outside.abilities.chatTimeoutMs ?? TIMEOUT_MS)]))
+    const answer = await complete(core, { model, isBackground: purpose.operation !== 'reflect' }, question, bound)
     record('success', null, answer)
     return answer
   } catch (error) {
-    record('error', (error as Error).message.slice(0, 500), null)
+    const isLate = bound.aborted && !signal.aborted
+    const why = isLate ? `the model ${model} did not answer within ${timeoutMs / 1000} s: llm_timeout_s of [memory.graph]` : (error as Error).message
+    record('error', why.slice(0, 500), null)
     signal.throwIfAborted()
-    throw error instanceof PermanentFailure ? error : new ModelTrouble((error as Error).message)
+    throw error instanceof PermanentFailure ? error : new ModelTrouble(why)
   }
 }
 

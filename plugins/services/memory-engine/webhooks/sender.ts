@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { withTimeout } from 'svc-gateway/plugin'
 import type { Core } from '../core.js'
 import type { Operation } from '../operations/operation.js'
 import { operationsOf } from '../operations/operations.js'
@@ -111,7 +112,7 @@ async function tried (core: Core, webhook: Webhook, delivery: Delivery): Promise
   try {
     const url = new URL(webhook.url)
     for (const [name, value] of Object.entries(webhook.httpConfig.params)) url.searchParams.set(name, value)
-    const signal = AbortSignal.any([core.closing, AbortSignal.timeout(seconds * 1000)])
+    const signal = withTimeout(core.closing, seconds * 1000)
     const { status, body } = await core.outside.run({
       to: 'web', url: url.href, method, headers: { ...headers, 'content-type': 'application/json', ...signature }, body: method === 'GET' ? Buffer.alloc(0) : bytes
     }, signal)

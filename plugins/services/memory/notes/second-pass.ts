@@ -1,4 +1,4 @@
-import { messageOf, settingsOf, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
+import { messageOf, settingsOf, withTimeout, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
 import {
   askReranker, certain, NO_AGREEMENT, rerankBody, rerankerOf, rerankTrust, scoresIn, spread, type Agreement
 } from '../../memory-engine/ref.js'
@@ -42,7 +42,7 @@ export class SecondPass implements Reranker {
     const patienceMs = withinMs ?? (embedding.rerank_connect_timeout_s + embedding.rerank_read_timeout_s) * 1000
     const top = asFound.notes.slice(0, MOST_CANDIDATES)
     const body = Buffer.from(JSON.stringify(rerankBody(model, query, top.map(({ text }) => text))))
-    const bound = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)])
+    const bound = withTimeout(signal, patienceMs)
     try {
       const requestId = `memory-recall-${++this.#count}`
       const { status, body: bytes } = await askReranker(dispatch, embedding, { body, requestId, background: false }, bound)
