@@ -2,16 +2,16 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'nod
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
-import Driver from 'libsql'
-import { openSqlFileWith } from 'svc-gateway/plugin'
 import t, { type Test } from 'tap'
 import { migrations } from '../../../../plugins/services/memory-engine/store/migrations/index.js'
-import { migrate } from '../../../../plugins/services/memory-engine/store/migrations/migrate.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { Store } from '../../../../plugins/services/memory-engine/store/store.js'
+import { deletions, fillForDeletions, isDeleted, isSwept, type Asked } from './killed/deletions.js'
+import { isBroughtToForm, makeFormer } from './killed/form.js'
+import { exportOf, items, settled, textsOf } from './killed/imports.js'
+import { isIndexed, isSound } from './killed/sound.js'
 import { form, over } from './models-support.js'
-import { openInThread, whenever, type Wire } from './support.js'
+import { databaseIn, openInThread, whenever } from './support.js'
 
 /*
  * A process that is killed leaves its files as they are: here they are copied before and after each thing that the database is
@@ -71,19 +71,6 @@ async function folders (t: Test): Promise<{ readonly folder: string, readonly ke
   return { folder: join(base, 'now'), kept: join(base, 'kept') }
 }
 
-function isSound (t: Test, store: Store): void {
-  t.match(store.get('PRAGMA integrity_check'), { integrity_check: 'ok' })
-  t.same(store.all('PRAGMA foreign_key_check'), [])
-  t.same(store.all('SELECT version FROM schema_migrations ORDER BY version'), migrations.map(({ version }) => ({ version })).toSorted((a, b) => a.version - b.version))
-}
-
-function isIndexed (t: Test, store: Store): void {
-  for (const { seq } of store.all<{ seq: number }>('SELECT seq FROM banks')) {
-    const { count } = store.get<{ count: number }>(`SELECT count(*) AS count FROM memories WHERE bank = ? AND state = 'valid'`, [seq])!
-    t.equal(store.get<{ count: number }>(`SELECT count(*) AS count FROM text_${seq}_docsize`)!.count, count, 'every text has its index row')
-  }
-}
-
 t.test('a database whose making is killed at any step is made by the next start', async t => {
   const { folder, kept } = await folders(t)
   const path = join(folder, 'memory', 'memory.db')
@@ -98,55 +85,11 @@ t.test('a database whose making is killed at any step is made by the next start'
 
 t.test('a database of a release before that is killed at any step of its migration is brought to its form with all that it holds', async t => {
   const { folder, kept } = await folders(t)
-  const path = join(folder, 'memory', 'memory.db')
-  const before = openSqlFileWith(Driver, {
-    path, File: Store, durability: 'normal', form: store => migrate(store, migrations.filter(({ version }) => version < 40))
-  })
-  before.exec(`INSERT INTO banks (bank_id, name, created_at, updated_at) VALUES ('b', 'Bee', 0, 0);
-    INSERT INTO documents (bank, document_id, text_length, created_at, updated_at) VALUES (1, 'd', 1, 0, 0);
-    INSERT INTO memories (id, bank, document, text, text_hash, fact_type, tags, state, created_at, updated_at) VALUES
-      ('m1', 1, 1, 'Alice', x'01', 'world', '[]', 'valid', 0, 0), ('m2', 1, 1, 'Bob', x'02', 'world', '[]', 'invalidated', 0, 0),
-      ('o1', 1, NULL, 'One', x'03', 'observation', '["b","a"]', 'valid', 0, 0), ('o2', 1, NULL, 'Two', x'04', 'observation', '["a","b","a"]', 'valid', 0, 0),
-      ('o3', 1, NULL, 'Three', x'05', 'observation', '[]', 'invalidated', 0, 0)`)
-  before.close()
-  const all = await moments(folder, kept, () => null, () => openStore(path).close())
+  makeFormer(databaseIn(folder))
+  const all = await moments(folder, kept, () => null, () => openStore(databaseIn(folder)).close())
   t.ok(all.length > 2, `${all.length} moments`)
-  for (const moment of all) {
-    const store = openStore(join(moment.folder, 'memory', 'memory.db'))
-    isSound(t, store)
-    t.equal(store.all('SELECT id FROM memories').length, 5)
-    t.same(store.all('SELECT scope, count FROM observation_scopes'), [{ scope: '["a","b"]', count: 2 }], 'counted once')
-    store.run(`UPDATE memories SET state = 'valid' WHERE id = 'o3'`)
-    store.run(`UPDATE memories SET tags = '["a"]' WHERE id = 'o1'`)
-    store.run(`DELETE FROM memories WHERE id = 'o2'`)
-    t.same(store.all('SELECT scope, count FROM observation_scopes ORDER BY scope'), [{ scope: '["a"]', count: 1 }, { scope: '[]', count: 1 }])
-    store.run('DELETE FROM banks')
-    t.same(store.all('SELECT 1 FROM observation_scopes'), [])
-    store.close()
-  }
+  for (const moment of all) isBroughtToForm(t, moment.folder)
 })
-
-const items = (...texts: readonly string[]): object => ({ items: texts.map(content => ({ content, document_id: content.split(' ')[0], tags: ['t'] })) })
-
-async function exportOf ({ engine, call }: ReturnType<typeof openInThread>, bank: string): Promise<Buffer> {
-  const { body: { operation_id: id } } = await call('POST', `${bank}/transfer/export`)
-  const { result_metadata: { download_url: path } } = await over(call, bank, id)
-  const { body } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
-  return await buffer(body as AsyncIterable<Buffer>)
-}
-
-async function textsOf (call: Wire['call'], bank: string, limit = 100): Promise<readonly string[]> {
-  const { status, body } = await call('GET', `${bank}/memories/list?limit=${limit}`)
-  return status === 404 ? [] : body.items.map((row: { text: string }) => row.text).toSorted()
-}
-
-async function settled (call: Wire['call']): Promise<void> {
-  for (const bank of ['b', 'c', 'n']) {
-    const { status, body } = await call('GET', `${bank}/operations`)
-    if (status === 404) continue
-    for (const { id } of body.operations) await over(call, bank, id)
-  }
-}
 
 t.test('an engine that is killed at any step of an import, into a bank that is there or a new one, brings all of it or nothing', { timeout: 240_000 }, async t => {
   const { folder, kept } = await folders(t)
@@ -175,7 +118,7 @@ t.test('an engine that is killed at any step of an import, into a bank that is t
   for (const [n, { folder: left, known: then }] of all.entries()) {
     await t.test(`moment ${n}: ${JSON.stringify(then)}`, async t => {
       const { call } = openInThread(t, left)
-      await settled(call)
+      await settled(call, ['b', 'c', 'n'])
       const [merged, restored] = [(await textsOf(call, 'c')).join(), (await textsOf(call, 'r')).join()]
       const [whole, mergedWhole] = ['one,three,two', 'four,one,three,two']
       if (then.merge === 'acknowledged' || then.merge === 'over') t.equal(merged, mergedWhole, 'what was acknowledged is there')
@@ -220,7 +163,7 @@ t.test('an engine that is killed at any step of a retain, a deletion or an opera
   for (const [n, { folder: left, known: then }] of all.entries()) {
     await t.test(`moment ${n}: ${JSON.stringify(then)}`, async t => {
       const { call } = openInThread(t, left)
-      await settled(call)
+      await settled(call, ['b', 'c', 'n'])
       const texts = await textsOf(call, 'b')
       const has = (text: string, kept: keyof Known, gone: keyof Known | null): void => {
         const isGone = gone !== null && then[gone] !== 'not asked'
@@ -242,28 +185,15 @@ t.test('an engine that is killed at any step of a retain, a deletion or an opera
   }
 })
 
-function isSwept (store: Store): boolean {
-  return store.all(`SELECT 1 FROM clearings UNION ALL SELECT 1 FROM banks WHERE bank_id GLOB '/deleted/*'`).length === 0
-}
-
 t.test('of an engine that is killed at any step of a deletion that goes slice by slice, the next start leaves what is deleted, and nothing else, behind', { timeout: 240_000 }, async t => {
   const { folder, kept } = await folders(t)
-  const known = { document: 'not asked', clear: 'not asked', bank: 'not asked' }
-  type Known = typeof known
-  // each is more than goes at once
-  const many = (count: number, name: string, document?: string): object => ({
-    items: Array.from({ length: count }, (_, i) => ({ content: `${name} ${i} sails.`, tags: ['t'], entities: [{ text: name }], ...document === undefined ? {} : { document_id: document } }))
-  })
-  let all: ReadonlyArray<Moment<Known>> = []
+  const known: Record<keyof typeof deletions, Asked> = { document: 'not asked', clear: 'not asked', bank: 'not asked' }
+  let all: ReadonlyArray<Moment<typeof known>> = []
   await t.test('the calls are made', async t => {
     const { call } = openInThread(t, folder)
-    await call('POST', 'b/memories', many(130, 'Ship', 'log'))
-    await call('POST', 'b/memories', items('one', 'two'))
-    await call('POST', 'c/memories', many(210, 'Boat'))
-    await call('POST', 'n/memories', many(210, 'Raft'))
-    await call('POST', 'other/memories', items('three'))
+    await fillForDeletions(call)
     all = await moments(folder, kept, () => known, async () => {
-      for (const [name, path] of [['document', 'b/documents/log'], ['clear', 'c/memories'], ['bank', 'n']] as const) {
+      for (const [name, path] of Object.entries(deletions) as Array<[keyof typeof deletions, string]>) {
         known[name] = 'asked'
         t.equal((await call('DELETE', path)).status, 200)
         known[name] = 'acknowledged'
@@ -275,24 +205,7 @@ t.test('of an engine that is killed at any step of a deletion that goes slice by
   })
   t.ok(all.length > 8, `${all.length} moments`)
   for (const [n, { folder: left, known: then }] of all.entries()) {
-    await t.test(`moment ${n}: ${JSON.stringify(then)}`, async t => {
-      const { call } = openInThread(t, left)
-      const store = openStore(join(left, 'memory', 'memory.db'))
-      await whenever(() => isSwept(store))
-      const has = async (name: keyof Known, bank: string, word: string, count: number): Promise<void> => {
-        const found = (await textsOf(call, bank, 500)).filter(text => text.startsWith(word)).length
-        if (then[name] === 'not asked') t.equal(found, count, `${word}s are all there`)
-        else if (then[name] === 'acknowledged') t.equal(found, 0, `${word}s were deleted`)
-        else t.ok(found === 0 || found === count, `all ${word}s or none: ${found}`)
-      }
-      await has('document', 'b', 'Ship', 130)
-      await has('clear', 'c', 'Boat', 210)
-      await has('bank', 'n', 'Raft', 210)
-      t.same([await textsOf(call, 'b').then(texts => texts.filter(text => !text.startsWith('Ship'))), await textsOf(call, 'other')], [['one', 'two'], ['three']])
-      isSound(t, store)
-      isIndexed(t, store)
-      store.close()
-    })
+    await t.test(`moment ${n}: ${JSON.stringify(then)}`, t => isDeleted(t, left, then))
   }
 })
 

@@ -62,6 +62,9 @@ export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] 
   }
 }
 
+/** Where an engine in the thread of the test has its database. */
+export const databaseIn = (folder: string): string => join(folder, 'memory', 'memory.db')
+
 interface InThread extends Pick<Wire, 'call'> {
   readonly engine: Pick<EmbeddedEngine, 'request'>
   readonly statements: () => number
@@ -75,9 +78,9 @@ interface InThread extends Pick<Wire, 'call'> {
  * An engine in the thread of the test, which can count what it asks its database: statements, rows, the most rows of one, and
  * the characters that go and come.
  */
-export function openInThread (t: Test, folder = t.testdir()): InThread {
+export function openInThread (t: Test, folder = t.testdir(), outside: Partial<Core['outside']> = {}): InThread {
   const ends = new AbortController()
-  const store = openStore(join(folder, 'memory', 'memory.db'))
+  const store = openStore(databaseIn(folder))
   let [count, rows, most, lists, characters] = [0, 0, 0, 0, 0]
   const readLists = store.lists.bind(store) as (...args: unknown[]) => unknown
   Object.assign(store, { lists: (...args: unknown[]) => (lists++, readLists(...args)) })
@@ -104,7 +107,7 @@ export function openInThread (t: Test, folder = t.testdir()): InThread {
   }
   const core: Core = {
     store, now: () => Date.now(), log: () => {}, closing: ends.signal,
-    outside: { abilities: noModels, onAbilities: () => () => {}, run: () => Promise.reject(new Error('no models here')) },
+    outside: { abilities: noModels, onAbilities: () => () => {}, run: () => Promise.reject(new Error('no models here')), ...outside },
     hooks: { retaining: [], retained: [], answered: [], retainLater: null }
   }
   startBackground(core)

@@ -1,0 +1,47 @@
+import Driver from 'libsql'
+import { openSqlFileWith } from 'svc-gateway/plugin'
+import type { Test } from 'tap'
+import { migrations } from '../../../../../plugins/services/memory-engine/store/migrations/index.js'
+import { migrate } from '../../../../../plugins/services/memory-engine/store/migrations/migrate.js'
+import { openStore } from '../../../../../plugins/services/memory-engine/store/open.js'
+import { Store } from '../../../../../plugins/services/memory-engine/store/store.js'
+import { databaseIn } from '../support.js'
+import type { Series } from './series.js'
+import { isSound } from './sound.js'
+
+/** A database of a release before version 40 of the form, with memories in it. */
+export function makeFormer (path: string): void {
+  const before = openSqlFileWith(Driver, {
+    path, File: Store, durability: 'normal', form: store => migrate(store, migrations.filter(({ version }) => version < 40))
+  })
+  before.exec(`INSERT INTO banks (bank_id, name, created_at, updated_at) VALUES ('b', 'Bee', 0, 0);
+    INSERT INTO documents (bank, document_id, text_length, created_at, updated_at) VALUES (1, 'd', 1, 0, 0);
+    INSERT INTO memories (id, bank, document, text, text_hash, fact_type, tags, state, created_at, updated_at) VALUES
+      ('m1', 1, 1, 'Alice', x'01', 'world', '[]', 'valid', 0, 0), ('m2', 1, 1, 'Bob', x'02', 'world', '[]', 'invalidated', 0, 0),
+      ('o1', 1, NULL, 'One', x'03', 'observation', '["b","a"]', 'valid', 0, 0), ('o2', 1, NULL, 'Two', x'04', 'observation', '["a","b","a"]', 'valid', 0, 0),
+      ('o3', 1, NULL, 'Three', x'05', 'observation', '[]', 'invalidated', 0, 0)`)
+  before.close()
+}
+
+/** Opens what was made so, and looks for all that it held. */
+export function isBroughtToForm (t: Test, folder: string): void {
+  const store = openStore(databaseIn(folder))
+  isSound(t, store)
+  t.equal(store.all('SELECT id FROM memories').length, 5)
+  t.same(store.all('SELECT scope, count FROM observation_scopes'), [{ scope: '["a","b"]', count: 2 }], 'counted once')
+  store.run(`UPDATE memories SET state = 'valid' WHERE id = 'o3'`)
+  store.run(`UPDATE memories SET tags = '["a"]' WHERE id = 'o1'`)
+  store.run(`DELETE FROM memories WHERE id = 'o2'`)
+  t.same(store.all('SELECT scope, count FROM observation_scopes ORDER BY scope'), [{ scope: '["a"]', count: 1 }, { scope: '[]', count: 1 }])
+  store.run('DELETE FROM banks')
+  t.same(store.all('SELECT 1 FROM observation_scopes'), [])
+  store.close()
+}
+
+/** A database that is brought to the form of this release. */
+export const form: Series = {
+  program: './form-child.js',
+  moreThan: 15,
+  prepare: (_, folder) => Promise.resolve(makeFormer(databaseIn(folder))),
+  survives: isBroughtToForm
+}
