@@ -7,7 +7,7 @@ import { isMainThread } from 'node:worker_threads'
  * Loaded before a gateway: ends it with SIGKILL right before the file operation whose number stands in the file that
  * `SVC_RING_KILL` names, counted from the moment at which that was written. Only operations count that change what there is below
  * the folder `SVC_RING_KILL_BELOW`; each writes what it was to the file beside, `.at`. With `SVC_RING_KILL_TABLE`, steps of the
- * database that has this table: beginnings and ends of transactions, and rows that are added.
+ * database that has this table, in whichever thread: beginnings and ends of transactions, and rows that are added.
  */
 const { SVC_RING_KILL: arm, SVC_RING_KILL_BELOW: below, SVC_RING_KILL_TABLE: table } = process.env
 const isGateway = isMainThread && process.argv.includes('serve')
@@ -24,7 +24,8 @@ if (arm !== undefined && below !== undefined && isGateway) {
   syncBuiltinESMExports()
 }
 
-if (arm !== undefined && table !== undefined && isGateway) {
+// a thread has no arguments, and no other program of these tests has threads
+if (arm !== undefined && table !== undefined && (isGateway || !isMainThread)) {
   // below the library, which the program that ships has a copy of
   type Call = (this: object, ...values: unknown[]) => unknown
   const native = createRequire(import.meta.url)(`@libsql/linux-${process.arch}-gnu`) as Record<'databaseExecSync' | 'databasePrepareSync' | 'statementRun', Call>
