@@ -31,7 +31,8 @@ const TEXTS = 5_000
 const SLICE = 50_000
 const RECALLS = 100
 const ROUNDS = 3
-const RETAINED = 500
+/** In each round. */
+export const RETAINED = 500
 /**
  * The signs of so many vectors are 52 MiB, and 128 MiB of the file may be mapped. What an export has packed is collected after
  * 32 MiB of it, in either thread, however large the bank is.
@@ -68,25 +69,38 @@ export function fill (path: string, memories: number): void {
   store.close()
 }
 
-export async function measureMillion (home: string, memories: number, say: (text: string) => void): Promise<MemoryMillion> {
-  const path = join(home, 'million.db')
+/** An engine whose vectors are made up, on the database at this path. */
+export function openOn (path: string): EmbeddedEngine {
   const off = { model: null, why: 'not in this run' } as const
   const run = (errand: Errand): Promise<ErrandAnswer> => {
     const { input } = JSON.parse(Buffer.from((errand as { body: Uint8Array }).body).toString('utf8')) as { input: string[] }
     const data = input.map((text, index) => ({ index, embedding: madeUpVector(text) }))
     return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
   }
-  const open = (): EmbeddedEngine => new EmbeddedEngine({
+  return new EmbeddedEngine({
     path: () => path, abilities: () => ({ embed: { model: MODEL, why: null }, rerank: off, chat: off }), run, log: () => {}
   })
-  const made = open()
-  for (const bank of ['small', 'large']) await callsOf(made)('POST', `${bank}/memories`, { items: [{ content: 'A dog sleeps.' }] })
-  await made.close()
-  // in a process of its own: what it needs is not to be counted
+}
+
+/** A bank `small` and a bank `large`, of one memory each. */
+export async function makeBanks (path: string): Promise<void> {
+  const engine = openOn(path)
+  for (const bank of ['small', 'large']) await callsOf(engine)('POST', `${bank}/memories`, { items: [{ content: 'A dog sleeps.' }] })
+  await engine.close()
+}
+
+/** As `fill`, in a process of its own: what it needs is not to be counted. */
+export function fillApart (path: string, memories: number): void {
   execFileSync(process.execPath, ['--input-type=module', '-e', `(await import(${JSON.stringify(import.meta.url)})).fill(${JSON.stringify(path)}, ${memories})`])
+}
+
+export async function measureMillion (home: string, memories: number, say: (text: string) => void): Promise<MemoryMillion> {
+  const path = join(home, 'million.db')
+  await makeBanks(path)
+  fillApart(path, memories)
   const disk = statSync(path).size / 2 ** 20
   say(`  ${memories} memories are there, ${disk.toFixed(0)} MiB on disk`)
-  const engine = open()
+  const engine = openOn(path)
   const call = callsOf(engine)
   const { sentence, item } = createTexts(4)
   await recalls(call, 'small', sentence)
@@ -115,7 +129,8 @@ export async function measureMillion (home: string, memories: number, say: (text
   }
 }
 
-async function recalls (call: Call, bank: string, sentence: (words: number) => string): Promise<number[]> {
+/** What they took, shortest first. */
+export async function recalls (call: Call, bank: string, sentence: (words: number) => string): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < RECALLS; i++) {
     const start = performance.now()
@@ -127,7 +142,7 @@ async function recalls (call: Call, bank: string, sentence: (words: number) => s
 }
 
 /** The most that is resident while something is done. */
-async function mostOf (work: () => Promise<void>): Promise<number> {
+export async function mostOf (work: () => Promise<void>): Promise<number> {
   let most = rss()
   const timer = setInterval(() => { most = Math.max(most, rss()) }, 20)
   await work()
@@ -140,7 +155,7 @@ const lists = [
   'observations/scopes', 'operations?limit=100', 'stats', 'knowledge-base/tree', 'knowledge-base/search?q=dog', 'knowledge-base/export', 'export'
 ]
 
-async function listed (call: Call): Promise<void> {
+export async function listed (call: Call): Promise<void> {
   for (const list of lists) {
     const { status } = await call('GET', `large/${list}`)
     if (status !== 200) throw new Error(`${list} was answered ${status}`)
@@ -165,7 +180,7 @@ async function exported (engine: EmbeddedEngine, call: Call, say: (text: string)
   }
 }
 
-function rss (): number {
+export function rss (): number {
   return process.memoryUsage().rss / 2 ** 20
 }
 
