@@ -1,4 +1,4 @@
-import { callsOf } from '../../bench/memory/memory.js'
+import { callsOf } from '../../bench/memory/memory-calls.js'
 import { listed, mostOf, openOn, recalls, RETAINED, rss } from '../../bench/memory/memory-million.js'
 import { createTexts } from '../../bench/memory/memory-texts.js'
 
