@@ -85,12 +85,12 @@ export async function connectDocker (
   try {
     const docker = new DockerClient({ ...await clientOptions(endpoint), agent } as Docker.DockerOptions)
     // dockerode's types leave out that these take options
-    const client = docker as unknown as Record<'version' | 'info', (options: object) => Promise<VersionAnswer & InfoAnswer>>
-    const version = await ask(clock, endpoint.url, 'connecting', withinMs, inner => client.version({ abortSignal: inner }), [])
-    if (typeof version.Version !== 'string') throw svcError('runtime.failed', `${endpoint.url} answers, but is not a container engine`)
-    // it is there; Podman may take seconds for this when it is busy
+    const client = docker as unknown as Record<'ping' | 'info', (options: object) => Promise<InfoAnswer>>
+    await ask(clock, endpoint.url, 'connecting', withinMs, inner => client.ping({ abortSignal: inner }), [])
+    // it is there; Podman asks the package manager what it consists of, each time that it is asked for this or its version
     const info = await ask(clock, endpoint.url, 'connecting', ANSWER_MS, inner => client.info({ abortSignal: inner }), [])
-    return new DockerEngine(docker, factsOf(version, info), endpoint, clock, agent)
+    if (typeof info.ServerVersion !== 'string') throw svcError('runtime.failed', `${endpoint.url} answers, but is not a container engine`)
+    return new DockerEngine(docker, factsOf(info), endpoint, clock, agent)
   } catch (error) {
     agent.destroy()
     throw engineError('connecting', endpoint.url, error)
@@ -105,22 +105,20 @@ function briefly<T extends HttpAgent> (agent: T): T {
   return Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' })
 }
 
-export interface VersionAnswer {
-  readonly Version?: string
-  readonly Components?: readonly { readonly Name?: string }[] | null
-}
-
 export interface InfoAnswer {
+  readonly ServerVersion?: string
+  /** Of Podman alone. */
+  readonly BuildahVersion?: string
   readonly SecurityOptions?: readonly string[] | null
   readonly Rootless?: boolean
 }
 
-export function factsOf (version: VersionAnswer, info: InfoAnswer): EngineFacts {
+export function factsOf (info: InfoAnswer): EngineFacts {
   const options = info.SecurityOptions ?? []
   const has = (name: string): boolean => options.some(option => option === `name=${name}` || option.startsWith(`name=${name},`))
   return {
-    kind: (version.Components ?? []).some(component => component.Name === 'Podman Engine') ? 'podman' : 'docker',
-    version: version.Version ?? 'unknown',
+    kind: info.BuildahVersion === undefined ? 'docker' : 'podman',
+    version: info.ServerVersion ?? 'unknown',
     rootless: info.Rootless === true || has('rootless'),
     selinux: has('selinux')
   }

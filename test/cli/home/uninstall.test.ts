@@ -220,7 +220,8 @@ t.test('containers and images of the home go, those of others stay; killed in th
   const removal = `DELETE /containers/${ours.id}`
   const asked = new Promise<void>(resolve => docker.routes.set(removal, () => resolve()))
   const { child, finished } = spawnSvc(['uninstall', '--purge', '--force', '--root', root], { HOME: join(root, 'root') })
-  await asked
+  const ended = finished.then(({ code, stderr }) => { throw new Error(`it ended with ${code} before it removed the container: ${stderr}`) })
+  await Promise.race([asked, ended])
   child.kill('SIGKILL')
   await finished
   t.ok(files().includes('var/lib/svc/instance-id'), 'what says which containers are ours is still there')

@@ -47,7 +47,7 @@ async function fake (t: Test, podman = false): Promise<FakeDocker> {
 /** A socket that takes connections and says nothing, as a daemon that hangs. */
 async function mute (t: Test): Promise<string> {
   const daemon = await fake(t)
-  daemon.routes.set('GET /version', () => undefined)
+  daemon.routes.set('GET /_ping', () => undefined)
   return daemon.host
 }
 
@@ -149,7 +149,7 @@ t.test('an engine that breaks off, or answers nonsense, is passed over', async t
     }
   ]
   for (const answer of answers) {
-    daemon.routes.set('GET /version', answer)
+    for (const path of ['_ping', 'info']) daemon.routes.set(`GET /${path}`, answer)
     await t.rejects(connectDocker({ kind: 'socket', url: daemon.host, path: daemon.host.slice(7) }, { clock: realClock, withinMs: 300 }))
   }
 })
@@ -178,15 +178,15 @@ t.test('the engine host of the last run is waited for while it is silent, and no
   await first.close()
 
   let asked = 0
-  daemon.routes.set('GET /version', () => {
-    if (++asked === 2) daemon.routes.delete('GET /version')
+  daemon.routes.set('GET /_ping', () => {
+    if (++asked === 2) daemon.routes.delete('GET /_ping')
   })
   const second = await selectRuntime(options)
   t.equal(second.info.driver, 'docker', 'it is silent, and answers a little later')
   await second.close()
   t.match(log.lines.join('\n'), /DOCKER_HOST ran the engines of this home but did not answer within 0\.2 s.*waiting for it, up to 60 s/)
 
-  daemon.routes.set('GET /version', () => undefined)
+  daemon.routes.set('GET /_ping', () => undefined)
   await t.rejects(selectRuntime({ ...options, waitMs: 100 }), {
     code: 'runtime.unavailable', message: /DOCKER_HOST ran the engines of this home but did not answer.*start it, or set \[runtime\] driver to process/
   }, 'it stays silent: its engines may run')
@@ -227,14 +227,14 @@ t.test('engines on a host that is not used any more are ended, also at a later s
   await (await start('docker')).close()
   t.strictSame(removed, [], 'the host in use is for the slots to look after')
 
-  daemon.routes.set('GET /version', (_request, response) => response.destroy())
+  daemon.routes.set('GET /_ping', (_request, response) => response.destroy())
   const processes = await start('process')
   t.strictSame(removed, [], 'it gives no answer')
   const port = await freePort()
   const id = await processes.create(tinyProcess({ name: 'left', labels: { 'svc.instance': instance, 'svc.slot': 'a' }, port } as never), AbortSignal.timeout(120_000))
   await processes.start(id, AbortSignal.timeout(120_000))
   await processes.close()
-  daemon.routes.delete('GET /version')
+  daemon.routes.delete('GET /_ping')
   const again = await start('process')
   t.strictSame(removed, [here.id], 'and is asked again at the next start')
   t.equal((await again.inspect(id))?.state, 'running', 'a child process of this driver stays')

@@ -111,11 +111,9 @@ t.test('an engine that would leave the GPU out without a word', async t => {
 })
 
 t.test('what engines say of themselves', async t => {
-  t.same(factsOf(
-    { Version: '20.10.24', Components: [{ Name: 'Engine' }] },
-    { SecurityOptions: ['name=seccomp,profile=default', 'name=rootless', 'name=selinux'] }
-  ), { kind: 'docker', version: '20.10.24', rootless: true, selinux: true })
-  t.same(factsOf({ Version: '4.3.1', Components: [{ Name: 'Podman Engine' }, { Name: 'Conmon' }] }, { Rootless: true }),
+  t.same(factsOf({ ServerVersion: '20.10.24', SecurityOptions: ['name=seccomp,profile=default', 'name=rootless', 'name=selinux'] }),
+    { kind: 'docker', version: '20.10.24', rootless: true, selinux: true })
+  t.same(factsOf({ ServerVersion: '4.3.1', BuildahVersion: '1.28.2', Rootless: true }),
     { kind: 'podman', version: '4.3.1', rootless: true, selinux: false })
-  t.same(factsOf({}, {}), { kind: 'docker', version: 'unknown', rootless: false, selinux: false })
+  t.same(factsOf({}), { kind: 'docker', version: 'unknown', rootless: false, selinux: false })
 })

@@ -95,10 +95,11 @@ export class FakeDocker {
   }
 
   #builtIn (key: string): FakeRoute | undefined {
-    if (key === 'GET /version') {
-      return (_request, response) => json(response, 200, { Version: '99.0', Components: this.podman ? [{ Name: 'Podman Engine' }] : [] })
+    if (key === 'GET /_ping') return (_request, response) => response.end('OK')
+    if (key === 'GET /info') {
+      const own = this.podman ? { BuildahVersion: '1.99' } : {}
+      return (_request, response) => json(response, 200, { ServerVersion: '99.0', SecurityOptions: [], ...own })
     }
-    if (key === 'GET /info') return (_request, response) => json(response, 200, { SecurityOptions: [] })
     if (key === 'GET /events') {
       return (_request, response) => {
         this.#followers.add(response)
