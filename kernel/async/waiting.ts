@@ -87,14 +87,20 @@ function abortReason (signal: AbortSignal): Error {
 }
 
 /**
- * Aborts with `signal`, or with a `TimeoutError` after `ms`. What `AbortSignal.any` is made of it does not hold: a timeout that
- * nothing else refers to is collected as garbage, and never comes.
+ * Aborts with `signal`, or with a `TimeoutError` after `ms`; keeps no process alive. `AbortSignal.any` is not for this: it does
+ * not hold what it is made of, so that a timeout that nothing else refers to is collected as garbage and never comes, and
+ * Node 22 keeps what it makes of one for good.
  */
 export function withTimeout (signal: AbortSignal, ms: number): AbortSignal {
-  const timeout = AbortSignal.timeout(ms)
-  // a timeout that is listened to stays until it comes
-  timeout.addEventListener('abort', () => {}, { once: true })
-  return AbortSignal.any([signal, timeout])
+  const { controller, dispose } = linkedAbort(signal)
+  if (signal.aborted) return controller.signal
+  const timer = setTimeout(() => controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), Math.ceil(ms))
+  timer.unref()
+  controller.signal.addEventListener('abort', () => {
+    clearTimeout(timer)
+    dispose()
+  }, { once: true })
+  return controller.signal
 }
 
 /** A signal of its own that aborts with any of the given ones. `dispose` unhooks it from them: they may live long. */

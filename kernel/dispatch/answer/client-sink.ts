@@ -43,6 +43,7 @@ export class ClientSink implements ReaderSink {
   #left = -1
   #last: Buffer | null = null
   #resume: (() => void) | null = null
+  #waitsForDrain = false
   #tail: Buffer = EMPTY
   #refusal: Refusal | null = null
   #bytesOut = 0
@@ -215,10 +216,18 @@ export class ClientSink implements ReaderSink {
 
   #write (chunk: Buffer): boolean {
     if (this.#res.write(chunk)) return true
-    const resume = this.#resume
-    // `flush` can emit it before the writer has been asked to pause
-    if (resume !== null) this.#res.once('drain', () => process.nextTick(resume))
+    // one that others set the pace for is written to all the same
+    if (this.#resume !== null && !this.#waitsForDrain) {
+      this.#waitsForDrain = true
+      this.#res.once('drain', this.#drained)
+    }
     return false
+  }
+
+  readonly #drained = (): void => {
+    this.#waitsForDrain = false
+    // `flush` can come here before the writer has been asked to pause
+    process.nextTick(this.#resume!)
   }
 
   #keepRefusal (chunk: Buffer): boolean {

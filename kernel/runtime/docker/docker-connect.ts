@@ -7,7 +7,7 @@ import { inspect } from 'node:util'
 import type Docker from 'dockerode'
 import { svcError, type Clock } from '../../contract/index.js'
 import { publishedHost, type DockerEndpoint } from './docker-endpoint.js'
-import { engineError } from './docker-errors.js'
+import { engineError, statusOf } from './docker-errors.js'
 import { abortable, linkedAbort } from '../../async/waiting.js'
 
 /** Longest wait for an answer of the engine that needs no work of the containers. */
@@ -86,7 +86,7 @@ export async function connectDocker (
     const docker = new DockerClient({ ...await clientOptions(endpoint), agent } as Docker.DockerOptions)
     // dockerode's types leave out that these take options
     const client = docker as unknown as Record<'ping' | 'info', (options: object) => Promise<InfoAnswer>>
-    await ask(clock, endpoint.url, 'connecting', withinMs, inner => client.ping({ abortSignal: inner }), [])
+    await ask(clock, endpoint.url, 'connecting', withinMs, inner => client.ping({ abortSignal: inner }).catch(isThere), [])
     // it is there; Podman asks the package manager what it consists of, each time that it is asked for this or its version
     const info = await ask(clock, endpoint.url, 'connecting', ANSWER_MS, inner => client.info({ abortSignal: inner }), [])
     if (typeof info.ServerVersion !== 'string') throw svcError('runtime.failed', `${endpoint.url} answers, but is not a container engine`)
@@ -103,6 +103,11 @@ export async function connectDocker (
  */
 function briefly<T extends HttpAgent> (agent: T): T {
   return Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' })
+}
+
+/** A proxy in front of an engine may refuse this question and answer the others. */
+function isThere (error: unknown): void {
+  if (statusOf(error) === null) throw error
 }
 
 export interface InfoAnswer {

@@ -139,7 +139,8 @@ t.test('a time limit comes although garbage is collected before, and the signal 
     const both = withTimeout(signal, ms)
     both.addEventListener('abort', () => resolve(both.reason))
   })
-  const late = limited(never, 100)
+  const long = new AbortController().signal
+  const late = limited(long, 99.5)
   const stop = new AbortController()
   const stopped = limited(stop.signal, 86_400_000)
   await settle()
@@ -148,8 +149,10 @@ t.test('a time limit comes although garbage is collected before, and the signal 
   const waits = setInterval(() => {}, 1000)
   t.teardown(() => clearInterval(waits))
   t.match(await late, { name: 'TimeoutError' })
+  t.equal(getEventListeners(long, 'abort').length, 0, 'what is over is listened to no more')
   stop.abort(new Error('stopped'))
   t.match(await stopped, { message: 'stopped' })
+  t.equal(withTimeout(stop.signal, 1).aborted, true)
 })
 
 t.test('readers that wait for a change and leave are forgotten before the change comes', async t => {

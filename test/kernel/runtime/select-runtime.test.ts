@@ -154,6 +154,14 @@ t.test('an engine that breaks off, or answers nonsense, is passed over', async t
   }
 })
 
+t.test('an engine behind a proxy that lets no ping through is used', async t => {
+  const daemon = await fake(t)
+  daemon.routes.set('GET /_ping', (_request, response) => json(response, 403, { message: 'not allowed' }))
+  const engine = await connectDocker({ kind: 'socket', url: daemon.host, path: daemon.host.slice(7) }, { clock: realClock, withinMs: 60_000 })
+  t.equal(engine.facts.version, '99.0')
+  engine.close()
+})
+
 t.test('DOCKER_HOST of the process never leaks into a connection', async t => {
   const daemon = await fake(t)
   const before = process.env.DOCKER_HOST
