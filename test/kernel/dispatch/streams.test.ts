@@ -285,6 +285,7 @@ t.test('one answer for several clients', async t => {
     out.onDrain(() => { resumed++ })
     out.head(200, SSE)
     t.equal(out.data(chunk), false)
+    t.equal(out.data(chunk), false)
     out.remove(a.sink)
     b.res.drain()
     await turn()
