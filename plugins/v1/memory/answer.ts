@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import {
-  isSvcError, messageOf, withTimeout, type AdaptedAnswer, type DispatchService, type ForwardOptions, type Logger,
-  type TakenRequest
+  isSvcError, messageOf, settlesWithin, withTimeout, type AdaptedAnswer, type Clock, type DispatchService, type ForwardOptions,
+  type Logger, type TakenRequest
 } from 'svc-gateway/plugin'
 import { readDatasets, writtenDataset, type MemoryIdentity, type MemoryService, type Note } from '../../services/memory/ref.js'
 import { readAll, streamEvents } from '../omni/ref.js'
@@ -9,6 +9,7 @@ import { exchangeText, questionOf, searchText, withMemories } from './conversati
 import type { MemoryWish } from './wish.js'
 
 export interface ChatDeps {
+  readonly clock: Clock
   readonly dispatch: DispatchService
   readonly memory: MemoryService
   readonly log: Pick<Logger, 'warn'>
@@ -23,6 +24,8 @@ const RECALL_MS = 5000
 /** Memories that were found are not given up for a better order of them. */
 const RERANK_MS = 2000
 const RETAIN_MS = 120_000
+/** The end of an answer waits no longer to tell whether the exchange is kept. */
+const RETAIN_TOLD_MS = 5000
 const RECALL_TOKENS = 1024
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const LONGEST_TEXT = 64 * 1024
@@ -32,6 +35,12 @@ type StreamedAnswer = AdaptedAnswer & { readonly body: AsyncIterable<Buffer> }
 interface Recalled {
   readonly notes: readonly Note[]
   readonly error: string | null
+}
+
+interface Retained {
+  /** Null: not known yet. */
+  readonly retain: boolean | null
+  readonly retain_error?: string
 }
 
 /** One chat request with memories before it, and a memory of it behind. */
@@ -85,24 +94,27 @@ export class RememberingChat {
     const { status, headers: { 'content-type': type = 'application/json' } } = answer
     const headers = { 'content-type': type }
     if (status !== 200) return { status, headers, body: answer.body }
-    if (type.startsWith('text/event-stream')) return { status, headers, body: this.#streamed(answer) }
+    if (type.startsWith('text/event-stream')) return { status, headers, body: this.#streamed(answer, signal) }
     const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)
     const completion = completionIn(bytes.toString('utf8'))
     if (completion === null) return { status, headers, body: bytes }
-    this.retain(textIn(completion, 'message'))
-    return { status, headers, body: Buffer.from(JSON.stringify(this.#accounted(completion))) }
+    const retained = await this.#retained(textIn(completion, 'message'))
+    return { status, headers, body: Buffer.from(JSON.stringify(this.#accounted(completion, retained))) }
   }
 
-  /** Remembers the exchange, behind the answer. What an answer without a text was is not known yet. */
-  retain (answer: string): void {
+  /** Remembers the exchange. One that takes long goes on behind the answer. What one without a text was is not known yet. */
+  async #retained (answer: string): Promise<Retained> {
     const { retain, bank, model } = this.#wish
-    if (!retain || this.#question === '' || answer.trim() === '') return
+    if (!retain || this.#question === '' || answer.trim() === '') return { retain: false }
     const note = { text: exchangeText(this.#question, answer), dataset: bank, tags: ['chat'], metadata: { model } }
-    const { behind, leaving, log, memory: { notes } } = this.#deps
+    const { behind, clock, leaving, log, memory: { notes } } = this.#deps
     const signal = withTimeout(leaving, RETAIN_MS)
-    behind(notes.add(this.#identity, note, signal).catch((error: unknown) => {
+    const outcome = notes.add(this.#identity, note, signal).then(() => ({ retain: true }), (error: unknown) => {
       log.warn({ request_id: this.#call.requestId, err: error }, 'a chat was not remembered')
-    }))
+      return { retain: false, retain_error: messageOf(error) }
+    })
+    behind(outcome)
+    return await settlesWithin(clock, RETAIN_TOLD_MS, outcome) ? await outcome : { retain: null }
   }
 
   /** Of the tool loop where the request asks for it and its slot can have it. */
@@ -115,10 +127,11 @@ export class RememberingChat {
     return { ...head, body: Buffer.isBuffer(content) ? Readable.from([content]) : content }
   }
 
-  /** Events as they come; the one that says why the answer ends tells what was used as well. */
-  async* #streamed (answer: StreamedAnswer): AsyncGenerator<Buffer, void, undefined> {
+  /** Events as they come; the one that says why the answer ends tells what was used and what is kept as well. */
+  async* #streamed (answer: StreamedAnswer, signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
     let text = ''
     let isWhole = false
+    let isTold = false
     for await (const { raw, data } of streamEvents(answer.body)) {
       const chunk = data === null || data === '[DONE]' ? null : completionIn(data)
       if (chunk === null) {
@@ -127,21 +140,25 @@ export class RememberingChat {
         continue
       }
       if (text.length < LONGEST_TEXT) text += textIn(chunk, 'delta')
-      const isEnd = choicesOf(chunk).some(({ finish_reason: reason }) => typeof reason === 'string')
-      yield isEnd ? Buffer.from(`data: ${JSON.stringify(this.#accounted(chunk))}\n\n`) : raw
-      isWhole ||= isEnd
+      if (isTold || typeof firstOf(chunk)?.finish_reason !== 'string') {
+        yield raw
+        continue
+      }
+      signal.throwIfAborted()
+      isTold = true
+      yield Buffer.from(`data: ${JSON.stringify(this.#accounted(chunk, await this.#retained(text)))}\n\n`)
     }
     // a stream that broke off, or whose client left, is no answer
-    if (isWhole) this.retain(text)
+    if (isWhole && !isTold) void this.#retained(text)
   }
 
-  #accounted (completion: Readonly<Record<string, unknown>>): object {
+  #accounted (completion: Readonly<Record<string, unknown>>, retained: Retained): object {
     const { notes, error } = this.#recalled
     const { _svc: others } = completion
     const memory = {
       recalled: notes.map(({ id, memory_id, dataset, score }) => ({ id, memory_id, dataset, score })),
-      retain: this.#wish.retain,
-      ...error === null ? {} : { error }
+      ...error === null ? {} : { error },
+      ...retained
     }
     return { ...completion, _svc: { ...others as object | undefined, memory } }
   }
@@ -149,14 +166,14 @@ export class RememberingChat {
 
 type Choice = Readonly<Record<string, unknown>>
 
-function choicesOf ({ choices }: Readonly<Record<string, unknown>>): readonly Choice[] {
-  return Array.isArray(choices) ? choices.filter((choice): choice is Choice => typeof choice === 'object' && choice !== null) : []
+/** The choice that is remembered. */
+function firstOf ({ choices }: Readonly<Record<string, unknown>>): Choice | undefined {
+  if (!Array.isArray(choices)) return undefined
+  return choices.filter((choice): choice is Choice => typeof choice === 'object' && choice !== null).find(({ index = 0 }) => index === 0)
 }
 
-/** Of the first choice. */
 function textIn (completion: Readonly<Record<string, unknown>>, key: 'message' | 'delta'): string {
-  const first = choicesOf(completion).find(({ index = 0 }) => index === 0)
-  const { content } = (first?.[key] ?? {}) as { readonly content?: unknown }
+  const { content } = (firstOf(completion)?.[key] ?? {}) as { readonly content?: unknown }
   return typeof content === 'string' ? content : ''
 }
 

@@ -28,7 +28,7 @@ export default definePlugin({
         if (wish === null) return null
         requireOwnPage(call.request.headers, config.snapshot.svc.server.allowed_origins)
         const identity = identityOf(call.request.headers)
-        const deps = { dispatch, memory, log: ctx.log, behind, leaving: leaving.signal }
+        const deps = { clock, dispatch, memory, log: ctx.log, behind, leaving: leaving.signal }
         const chat = new RememberingChat(deps, call, options, wish, identity)
         return { stream: wish.stream, answer: signal => chat.answer(signal) }
       }, { first: true })

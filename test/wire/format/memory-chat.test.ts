@@ -177,6 +177,25 @@ t.test('a chat with memory and an image that an upstream serves are known to be 
   t.strictSame(seen.slice(1).map(({ surface, headers }) => [surface, headers['x-svc-agent']]), [['image', 'pi']])
 })
 
+t.test('a chat is told that it is not remembered, and why, whole or streamed', async t => {
+  const turns: Turn[] = [...Array.from({ length: 4 }, () => ({ content: 'Noted.' })), { calls: [['odd', {}]] }]
+  const { gateway, fake } = await rig(t, turns)
+  const told = async (stream: boolean): Promise<object> => {
+    const answer = await gateway.chat({ stream, memory: { recall: false } })
+    t.equal(answer.status, 200)
+    const ends = (await answer.text()).split('\n').filter(line => line.includes('"_svc"'))
+    t.equal(ends.length, 1)
+    const { choices, _svc: { memory } } = JSON.parse(ends[0]!.replace('data: ', '')) as { choices: object[], _svc: { memory: object } }
+    t.match(choices, [{ finish_reason: String }], 'nothing else is missing')
+    return memory
+  }
+  fake.instead.set('/v1/default/banks/shared/memories', (_request, response) => { response.writeHead(503).end('{"detail":"full"}') })
+  for (const stream of [false, true]) t.strictSame(await told(stream), { recalled: [], retain: false, retain_error: 'the memory engine: full' })
+  await fake.stop()
+  for (const stream of [false, true]) t.match(await told(stream), { retain: false, retain_error: /memory/ }, 'the engine is away')
+  for (const stream of [false, true]) t.strictSame(await told(stream), { recalled: [], retain: false }, 'there is nothing to keep')
+})
+
 t.test('a chat that an upstream answers recalls before and remembers after, whole or streamed', async t => {
   const up = await fakeUpstream(t)
   const seen: SeenChat[] = []
@@ -208,8 +227,10 @@ t.test('a gateway that stops gives up what is being remembered before its plugin
   const clock = new FakeClock()
   const { gateway, fake } = await rig(t, [{ content: 'Noted.' }], undefined, clock)
   const asked = new Promise<void>(resolve => { fake.instead.set('/v1/default/banks/shared/memories', () => resolve()) })
-  t.equal((await gateway.chat({ memory: { recall: false } })).status, 200)
+  const answering = gateway.chat({ memory: { recall: false } })
   await asked
+  await clock.advance(5000)
+  t.match(await (await answering).json(), { _svc: { memory: { retain: null, retain_error: undefined } } }, 'nobody knows yet')
   const closed = gateway.close()
   let isLeft = false
   void fake.left('POST /v1/default/banks/shared/memories').then(() => { isLeft = true })
