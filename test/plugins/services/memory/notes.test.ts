@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
-import { createFakeEngine, FakeClock } from '../../../../kernel/testing/index.js'
+import { createFakeEngine, FakeClock, type EngineScript } from '../../../../kernel/testing/index.js'
+import { wireGateway } from '../../../wire/wire-gateway.js'
 import { fakeHindsight } from './fake-hindsight.js'
-import { memoryHost, type MemoryHost } from './host.js'
+import { memoryHost, memoryPlugins, type MemoryHost } from './host.js'
 
 const as = (agent: string, isPrivate = false): Record<string, string> => ({ 'x-svc-agent': agent, ...isPrivate ? { 'x-svc-private': '1' } : {} })
 
@@ -185,6 +188,67 @@ t.test('a reranker has its say in what several datasets found, which stays as it
   }
   await far.close()
   t.equal(await order(host), 'e32', 'one that is away')
+
+  await clock.advance(5000)
+  const sockets: Socket[] = []
+  // takes connections, and says nothing of the TLS that a connection begins with
+  const mute = createServer(socket => { sockets.push(socket.on('error', () => {})) }).listen(0, '127.0.0.1')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    mute.close()
+  })
+  await once(mute, 'listening')
+  const embedding = {
+    rerank_gateway_url: `https://127.0.0.1:${(mute.address() as AddressInfo).port}`, rerank_connect_timeout_s: 0.05, rerank_read_timeout_s: 60
+  }
+  t.equal((await host.call('PATCH', '/api/settings', { memory: { embedding } })).status, 200)
+  t.equal(await order(host), 'e32', 'one that is not reached')
+  t.equal(sockets.length, 1)
+  t.match(host.logs.findLast(({ message }) => message.includes('the reranker failed')), { fields: { error: /timeout: 50ms/ } })
+})
+
+t.test('a reranker is shown the best fifty of what several datasets found, and one that never answers is given up', async t => {
+  const fake = await fakeHindsight(t)
+  const texts = Array.from({ length: 60 }, (_, i) => `${i % 2 === 0 ? 'tea' : 'tea and cake'}, ${i}`)
+  for (const [i, text] of texts.entries()) {
+    fake.bank(`project__${i % 3}`).units.push({ id: `u-${i}`, text, document_id: `d-${i}`, tags: [], metadata: {}, mentioned_at: '2026-01-01T00:00:00Z' })
+  }
+  const shown: string[][] = []
+  const scoreOf = (text: string): number => text.endsWith(' 59') ? 9 : text.startsWith('tea and cake') ? 8 : 1
+  let script = (documents: readonly string[]): EngineScript =>
+    ({ chunks: [JSON.stringify({ results: documents.map((text, index) => ({ index, relevance_score: scoreOf(text) })) })] })
+  const gateway = await wireGateway(t, {
+    plugins: memoryPlugins,
+    svc: `[memory]\nenabled = true\nengine = "hindsight"\nurl = "${fake.url}"\n[memory.embedding]\nrerank_read_timeout_s = 60\n`,
+    files: {
+      'etc/svc/slots/rerank.toml': 'type = "reranking"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "judge"\n',
+      'var/lib/svc/registry/registry.toml': '[models.judge]\npath = "/dev/null"\n'
+    },
+    onStart: ({ engine }) => engine.answer(({ body }) => {
+      const { documents } = JSON.parse(body.toString()) as { readonly documents: string[] }
+      shown.push(documents)
+      return { headers: { 'content-type': 'application/json' }, ...script(documents) }
+    })
+  })
+  const send = (method: string, path: string, body: object): Promise<Response> =>
+    gateway.fetch(path, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const recall = async (): Promise<{ readonly ranOn: string | null, readonly found: string[] }> => {
+    const answer = await send('POST', '/api/memory/recall', { query: 'tea and cake', dataset: ['project:0', 'project:1', 'project:2'] })
+    const { items } = await answer.json() as { readonly items: ReadonlyArray<{ readonly text: string }> }
+    return { ranOn: answer.headers.get('x-svc-recall'), found: items.map(({ text }) => text) }
+  }
+  const ranked = await recall()
+  t.match(ranked, { ranOn: 'hindsight+rerank', found: { 0: 'tea and cake, 59', length: 60 } })
+  t.equal(shown[0]!.length, 50)
+  t.equal(shown[0]!.filter(text => text.startsWith('tea and cake')).length, 30, 'those that were found best')
+
+  script = () => ({ headAfterMs: Infinity })
+  const embedding = { rerank_connect_timeout_s: 0.05, rerank_read_timeout_s: 0.05 }
+  t.equal((await send('PATCH', '/api/settings', { memory: { embedding } })).status, 200)
+  const { ranOn, found } = await recall()
+  t.equal(ranOn, 'hindsight')
+  t.strictSame(found, [0, 1, 2].flatMap(bank => texts.filter((_, i) => i % 3 === bank)).toSorted((a, b) => b.split(' ').length - a.split(' ').length), 'as they were found')
+  t.match(gateway.logs.findLast(({ message }) => message.includes('the reranker failed')), { fields: { error: 'it did not answer within 100 ms' } })
 })
 
 t.test('a reranker that contradicts what several datasets found, or ranks at random, does not decide', async t => {
