@@ -29,7 +29,8 @@ export function subgraphOf ({ nodes, edges }: Graph, wish: SubgraphWish): Graph 
     neighbours.get(a)?.add(b)
     neighbours.get(b)?.add(a)
   }
-  const order = ranked(nodes, neighbours, wish.by)
+  const weightOf = wish.by === 'degree' ? (node: GraphPart) => neighbours.get(idOf(node))!.size : recencyOf(edges)
+  const order = ranked(nodes, weightOf)
   const taken = wish.mode === 'top' ? new Set(order.slice(0, Math.min(wish.topK, wish.limit))) : around(wish, order, neighbours)
   if (taken === null) return null
   return {
@@ -41,11 +42,22 @@ export function subgraphOf ({ nodes, edges }: Graph, wish: SubgraphWish): Graph 
 type Neighbours = ReadonlyMap<string, ReadonlySet<string>>
 
 /** Ids, the first ones first. */
-function ranked (nodes: readonly GraphPart[], neighbours: Neighbours, by: SubgraphWish['by']): readonly string[] {
-  const weight = ({ data }: GraphPart): number => by === 'degree'
-    ? neighbours.get(String(data.id))!.size
-    : Date.parse(String(data.date ?? data.lastCooccurred ?? '')) || 0
-  return nodes.map(node => ({ id: idOf(node), weight: weight(node) })).sort((a, b) => b.weight - a.weight).map(({ id }) => id)
+function ranked (nodes: readonly GraphPart[], weightOf: (node: GraphPart) => number): readonly string[] {
+  return nodes.map(node => ({ id: idOf(node), weight: weightOf(node) })).sort((a, b) => b.weight - a.weight).map(({ id }) => id)
+}
+
+/** A memory has a date. An entity has none on either engine, only its edges do: it is as new as the newest of them. */
+function recencyOf (edges: readonly GraphPart[]): (node: GraphPart) => number {
+  const newest = new Map<string, number>()
+  for (const { data: { source, target, lastCooccurred } } of edges) {
+    const time = timeOf(lastCooccurred)
+    for (const id of [String(source), String(target)]) newest.set(id, Math.max(time, newest.get(id) ?? 0))
+  }
+  return node => timeOf(node.data.date) || (newest.get(idOf(node)) ?? 0)
+}
+
+function timeOf (date: unknown): number {
+  return Date.parse(String(date)) || 0
 }
 
 /** Step by step, in each the first ones first. */

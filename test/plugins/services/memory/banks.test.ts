@@ -244,6 +244,31 @@ t.test('the embedded engine knows every route that is offered below /api/memory/
     const { status } = await host.call('DELETE', `/api/memory/banks/shared${path}`)
     t.match((await host.audit())[0], { action, outcome: status < 300 ? 'ok' : 'error' })
   }
+
+  await t.test('and of its graph a part is told: what is around one, of a type, with a word, or the newest entities', async t => {
+    const memories = '/api/memory/hindsight/v1/default/banks/g/memories'
+    const said = (content: string, timestamp: string, ...names: string[]): object => (
+      { content, timestamp, entities: names.map(text => ({ text })) })
+    await host.call('POST', memories, { items: [said('Ann meets Bo.', '2024-01-01', 'Ann', 'Bo'), said('Bo meets Cy.', '2025-01-01', 'Bo', 'Cy'), said('It rained.', '2026-01-01')] })
+    const part = async (query: string) => (await host.call('GET', `/api/memory/banks/g/graph/subgraph?${query}`)).json
+    const labels = async (query: string): Promise<string[]> =>
+      (await part(query)).nodes.map(({ data }: { data: { label: string } }) => data.label).sort()
+    const idOf = async (query: string): Promise<string> => (await part(query)).nodes[0].data.id
+    const [ann, rain, cy] = [await idOf('q=ann'), await idOf('q=RAIN'), await idOf('kind=entities&q=cy')]
+    t.same(await labels(`mode=ego&node=${ann}`), ['Ann meets Bo.', 'Bo meets Cy.'])
+    t.match(await part(`mode=ego&node=${ann}`), {
+      center: ann, mode: 'ego', total_units: 3, returned_nodes: 2, returned_edges: 1, truncated: true, edges: [{ data: { linkType: 'entity', entityName: 'Bo' } }]
+    })
+    t.same(await labels('by=recency&top_k=1'), ['It rained.'])
+    t.equal((await host.call('PATCH', `${memories}/${rain}`, { fact_type: 'experience' })).status, 200)
+    t.same(await labels('type=experience'), ['It rained.'])
+    t.match(await part('type=world&q=bo'), { total_units: 2, returned_nodes: 2, truncated: false })
+
+    t.match(await part('kind=entities'), { total_entities: 3, total_edges: 2, returned_nodes: 3, returned_edges: 2, truncated: false })
+    t.same(await labels('kind=entities&top_k=1'), ['Bo'])
+    t.same(await labels('kind=entities&by=recency&top_k=2'), ['Bo', 'Cy'])
+    t.same(await labels(`kind=entities&mode=ego&node=${cy}`), ['Bo', 'Cy'])
+  })
 })
 
 /** What agents and operators are offered: `METHOD path`, below /api/memory, with how it answers on a bank with one memory. */
@@ -381,5 +406,9 @@ t.test('a subgraph is chosen by degree or date, and has the edges between its no
   t.equal(ids({ mode: 'ego', node: 'c', depth: 1 }), 'ac')
   t.equal(ids({ mode: 'ego', node: 'c', depth: 2 }), 'abc')
   t.equal(ids({ mode: 'ego', node: 'c', depth: 2, limit: 2 }), 'ac')
+  const named = ['a', 'b', 'c', 'd'].map(id => ({ data: { id, label: id } }))
+  const met = [['a', 'b', '2026-01-03'], ['a', 'c', '2026-01-02'], ['c', 'd', null]].map(([source, target, lastCooccurred]) => ({ data: { source, target, lastCooccurred } }))
+  const newest = (topK: number): string => subgraphOf({ nodes: named, edges: met }, { mode: 'top', depth: 1, limit: 9, topK, by: 'recency' })!.nodes.map(({ data }) => data.id).join('')
+  t.same([newest(2), newest(3)], ['ab', 'abc'], 'what has no date is as new as its newest edge')
   t.equal(subgraphOf({ nodes, edges }, { mode: 'ego', node: 'z', depth: 1, limit: 9, topK: 9, by: 'degree' }), null)
 })
