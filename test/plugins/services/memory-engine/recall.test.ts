@@ -176,6 +176,12 @@ t.test('with a model that embeds, what means the same is found; vectors are rene
   await call('PATCH', `b/memories/${id}`, { text: 'A cup of tea.' })
   await settled('b')
   t.same(await texts(call, 'b', 'puppy', { min_scores: { semantic: 0.5 } }), [], 'an edited memory is embedded again')
+  const { nodes, edges } = (await call('GET', 'b/graph')).body
+  const textOf = Object.fromEntries(nodes.map(({ data }: { data: { id: string, text: string } }) => [data.id, data.text]))
+  const near = edges.map(({ data }: { data: Record<string, string> }) => data).filter(({ linkType }: { linkType: string }) => linkType === 'semantic')
+  t.same(near.map(({ source, target }: { source: string, target: string }) => [textOf[source], textOf[target]].sort()), [['A cup of tea.', 'We drink coffee.']], 'near ones are tied')
+  t.match(near[0], { color: '#ff69b4', lineStyle: 'solid' })
+  t.ok(near[0].weight > 0.9 && near[0].weight <= 1)
   await call('DELETE', `b/memories/${id}`)
   t.same(await texts(call, 'b', 'tea', { min_scores: { semantic: 0.5 } }), ['We drink coffee.'])
 
