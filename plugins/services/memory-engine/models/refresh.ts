@@ -8,7 +8,7 @@ import { tokensOf } from '../recall/tokens.js'
 import { wireTime } from '../wire/times.js'
 import type { TagGroup, TagMode } from '../memories/tag-filter.js'
 import { PermanentFailure } from '../operations/operation.js'
-import type { Work } from '../operations/operation-queue.js'
+import type { Run, Work } from '../operations/operation-queue.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
 import type { FactType } from '../store/memory-table.js'
 import { MentalModelTable, type MentalModel } from './mental-model-table.js'
@@ -45,6 +45,8 @@ export interface Scope {
 }
 
 const SOURCE_TOKENS = 2048
+/** A draft reads memories, then has the model write. */
+const STEPS = 2
 /** What is new is looked for among so many times the memories that a model is shown. */
 const NEW_AMONG = 4
 const NOTHING_TO_READ = 'Nothing in the scope of this mental model was readable, so it was left as it is. Its tags, tag groups and fact types all narrow the scope.'
@@ -64,16 +66,19 @@ export interface DraftOptions {
   readonly traceId: string | null
   /** Whatever the mode of the model. */
   readonly full?: boolean
+  /** Told which step is next, and how many of all are done. */
+  readonly progress?: Run['progress']
 }
 
 /** Makes a mental model anew without keeping it, in its own mode. Throws what `reflect` throws. */
 export async function draft (
-  core: Core, bank: BankRow, model: MentalModel, { traceId, full = false }: DraftOptions, signal: AbortSignal
+  core: Core, bank: BankRow, model: MentalModel, options: DraftOptions, signal: AbortSignal
 ): Promise<Draft> {
-  if (full || triggerOf(model.settings).mode !== 'delta') return await fullDraft(core, bank, model, traceId, signal)
+  options.progress?.('reading', 0, STEPS)
+  if (options.full === true || triggerOf(model.settings).mode !== 'delta') return await fullDraft(core, bank, model, options, signal)
   const fallback = noDelta(core, bank, model)
-  if (fallback !== null) return { ...await fullDraft(core, bank, model, traceId, signal), fallback }
-  return await deltaDraft(core, bank, model, traceId, signal)
+  if (fallback !== null) return { ...await fullDraft(core, bank, model, options, signal), fallback }
+  return await deltaDraft(core, bank, model, options, signal)
 }
 
 /** Why a mental model cannot be brought up to date by its new memories alone; null if it can. */
@@ -94,7 +99,7 @@ function usedIn ({ reflectResponse }: MentalModel): ReadonlyArray<{ readonly id:
 
 /** Edits the sections that new memories have to do with. An answer that is not sound changes nothing. */
 async function deltaDraft (
-  core: Core, bank: BankRow, model: MentalModel, traceId: string | null, signal: AbortSignal
+  core: Core, bank: BankRow, model: MentalModel, { traceId, progress }: DraftOptions, signal: AbortSignal
 ): Promise<Draft> {
   const start = performance.now()
   const { recall_max_tokens: recallTokens } = triggerOf(model.settings)
@@ -116,6 +121,7 @@ async function deltaDraft (
   }
   const directives = directivesFor(core, bank, { ...scope, allDirectives: false })
   const facts = fresh.map(row => ({ text: row.text, at: wireTime(row.occurred_start ?? row.mentioned_at) }))
+  progress?.('writing', 1, STEPS)
   const asked = performance.now()
   const messages = deltaMessages(model.sourceQuery, model.content, { facts, directives })
   const answer = await ask(core, { bank: bank.seq, operation: 'refresh_mental_model', scope: 'delta', traceId },
@@ -141,7 +147,7 @@ function countsOf (rows: ReadonlyArray<{ readonly fact_type: string }>): Readonl
 }
 
 async function fullDraft (
-  core: Core, bank: BankRow, model: MentalModel, traceId: string | null, signal: AbortSignal
+  core: Core, bank: BankRow, model: MentalModel, { traceId, progress }: DraftOptions, signal: AbortSignal
 ): Promise<Draft> {
   const start = performance.now()
   const {
@@ -158,6 +164,7 @@ async function fullDraft (
   if (found.length === 0) {
     return { ...nothing, outcome: 'content_preserved_no_new_facts', durationMs: Math.round(performance.now() - start), warnings: [NOTHING_TO_READ] }
   }
+  progress?.('writing', 1, STEPS)
   const reflection = await reflect(core, bank, { operation: 'refresh_mental_model', traceId }, {
     ...scope, memories: found, query: model.sourceQuery, context: null, maxTokens: model.maxTokens, sourceTokens: maxTokens,
     allDirectives: false,
@@ -181,7 +188,8 @@ export function refreshWork (core: Core): Work {
     const model = bank === undefined ? null : table.get(bank.seq, operation.mentalModelId!)
     if (bank === undefined || model === null) throw new PermanentFailure(`Mental model '${operation.mentalModelId!}' not found`)
     try {
-      const made = await draft(core, bank, model, { traceId: operation.id, full: isFullRefresh(operation) }, run.signal)
+      const options = { traceId: operation.id, full: isFullRefresh(operation), progress: run.progress }
+      const made = await draft(core, bank, model, options, run.signal)
       if (made.outcome === 'refresh_failed_empty_candidate') throw new PermanentFailure('the model answered with an empty document')
       run.commit(() => {
         const isSkipped = made.outcome === 'content_preserved_no_new_facts'

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
 import type { Cell, Store } from '../store/store.js'
+import { wireTime } from '../wire/times.js'
 import { parentStatus, type Operation, type OperationProgress, type OperationStatus, type OperationType } from './operation.js'
 
 interface Row {
@@ -199,13 +200,18 @@ export class OperationTable {
       AND id NOT IN (SELECT value FROM json_each(?))`, [JSON.stringify(running)])
   }
 
-  /** Brings a parent to the state of its children. */
+  /** Brings a parent to the state of its children, and its progress to the items of those that are done. */
   settleParent (parentId: string): void {
     const children = this.children(parentId)
     const parent = this.get(parentId)
     if (parent === null || children.length === 0) return
     const status = parentStatus(children.map(child => child.status))
-    if (status === parent.status) return
+    const itemsOf = (of: readonly Operation[]): number => of.reduce((sum, { itemsCount }) => sum + itemsCount, 0)
+    const processed = itemsOf(children.filter(child => child.status === 'completed'))
+    if (status === parent.status && processed === parent.progress?.processed) return
+    const progress: OperationProgress = {
+      stage: 'retaining', at: wireTime(this.#now()), processed, total: itemsOf(children), detail: null
+    }
     const error = children.find(child => child.status === 'failed')?.error ?? null
     const result = status !== 'completed' ? {} : {
       unit_ids_count: children.reduce((sum, child) => sum + Number(child.result.unit_ids_count ?? 0), 0),
@@ -213,7 +219,8 @@ export class OperationTable {
     }
     const over = status === 'completed' || status === 'failed' || status === 'cancelled'
     this.#set(parentId, {
-      status, error, completed_at: over ? this.#now() : null, result: JSON.stringify({ ...parent.result, ...result })
+      status, error, completed_at: over ? this.#now() : null, result: JSON.stringify({ ...parent.result, ...result }),
+      progress: JSON.stringify(progress)
     })
   }
 

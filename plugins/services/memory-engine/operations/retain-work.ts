@@ -69,6 +69,8 @@ export function retainWork (core: Core): Work {
         const written = findDocument(core.store, bank.seq, documentId!)
         if (written !== undefined) dropReplaced(core.store, written.seq)
       }
+      // a part is kept whole or not at all, so nothing in between is ever to be seen
+      run.progress('retaining', operation.itemsCount, operation.itemsCount)
       return { unit_ids_count: memories.length, extraction_errors_count: 0 }
     })
     return Promise.resolve()

@@ -208,6 +208,7 @@ t.test('what is being extracted when the graph is switched off, and what waits f
   for (const content of ['Alice works at Acme.', 'Bob sails.']) await call('POST', 'b/memories', { items: [{ content, document_id: content }] })
   while (asked === 0) await call('GET', '/health')
   t.same(await builds(call), ['pending', 'processing'])
+  t.match((await call('GET', 'b/operations?status=processing&type=graph_maintenance')).body.operations, [{ progress: { stage: 'extracting', processed: 0, total: 1 } }])
   extracts = false
   engine.abilitiesChanged()
   t.same(await builds(call), ['cancelled', 'cancelled'])

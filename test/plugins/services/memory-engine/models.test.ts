@@ -66,14 +66,17 @@ t.test('without a language model mental models are kept, and what would make one
 t.test('a refresh writes what the model makes of the memories in scope, keeps what was there before, and an empty answer changes nothing', async t => {
   const answers = ['Alice works at Acme.', 'Alice works at Globex.', '']
   const prompts: string[] = []
-  const { call } = openWithChat(t, ({ messages }) => {
+  const progress: object[] = []
+  const { call } = openWithChat(t, async ({ messages }) => {
     prompts.push(messages.map(({ content }) => content).join('\n'))
+    progress.push((await call('GET', 'b/operations?type=refresh_mental_model&limit=1')).body.operations[0].progress)
     return answers.shift()!
   })
   await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', tags: ['mm'] }, { content: 'Alice hates cats.', tags: ['other'] }] })
   await call('POST', 'b/directives', { name: 'tone', content: 'Be formal.', tags: ['mm'] })
   const { body: made } = await call('POST', 'b/mental-models', { id: 'mm', name: 'Alice', source_query: 'Where does Alice work?', tags: ['mm'] })
   t.match(await over(call, 'b', made.operation_id), { status: 'completed', result_metadata: { mental_model_id: 'mm', outcome: 'content_written' }, details: { outcome: 'content_written' } })
+  t.match(progress, [{ stage: 'writing', processed: 1, total: 2 }], 'as it was while the model wrote')
   t.match(prompts[0], /Alice works at Acme/)
   t.match(prompts[0], /tone: Be formal/)
   t.notMatch(prompts[0], /cats/, 'what is out of scope is not shown')
@@ -95,7 +98,7 @@ t.test('a refresh writes what the model makes of the memories in scope, keeps wh
   })
   t.equal((await call('GET', 'b/mental-models/mm')).body.content, '', 'and kept nothing of it')
   const { body: empty } = await call('POST', 'b/mental-models', { name: 'Nobody', source_query: 'Who?', tags: ['none'] })
-  t.match(await over(call, 'b', empty.operation_id), { status: 'completed', result_metadata: { outcome: 'content_preserved_no_new_facts' } }, 'nothing to read needs no model')
+  t.match(await over(call, 'b', empty.operation_id), { status: 'completed', result_metadata: { outcome: 'content_preserved_no_new_facts' }, progress: { stage: 'reading', processed: 0, total: 2 } }, 'nothing to read needs no model')
 })
 
 t.test('a delta refresh edits the sections that new memories have to do with, and leaves the others byte for byte', async t => {
@@ -126,7 +129,7 @@ t.test('a delta refresh edits the sections that new memories have to do with, an
   await call('POST', 'b/memories', { items: [{ content: facts[0]! }] })
   for (const [text, why] of bad) {
     answer = () => text
-    t.match(await refreshed(), { status: 'failed', error_message: why, retry_count: 0 })
+    t.match(await refreshed(), { status: 'failed', error_message: why, retry_count: 0, progress: { stage: 'writing', processed: 1, total: 2 } })
     t.equal((await model()).content, first, 'an answer that is not sound changes nothing')
   }
   answer = () => JSON.stringify({ operations: [{ op: 'replace', section: 0, text: '# Work\n\nAlice works at Globex.' }, { op: 'add', text: '# Sport\n\nNone.' }] })

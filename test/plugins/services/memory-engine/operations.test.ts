@@ -50,10 +50,11 @@ t.test('an asynchronous retain is a parent with children, survives a repetition,
   t.match(parent, {
     status: 'completed', operation_type: 'batch_retain', task_type: 'batch_retain', error_message: null, retry_count: 0, completed_at: String,
     result_metadata: { is_parent: true, document_id: 'd', items_count: 1, total_tokens: 4, num_sub_batches: 1, unit_ids_count: 1, extraction_errors_count: 0 },
-    child_operations: [{ status: 'completed', sub_batch_index: 1, items_count: 1, error_message: null }]
+    child_operations: [{ status: 'completed', sub_batch_index: 1, items_count: 1, error_message: null }],
+    progress: { stage: 'retaining', at: String, processed: 1, total: 1, detail: null }
   })
   const { body: list } = await call('GET', 'b/operations')
-  t.match(list, { total: 2, operations: [{ task_type: 'retain', operation_type: 'retain' }, { id, task_type: 'batch_retain' }] })
+  t.match(list, { total: 2, operations: [{ task_type: 'retain', operation_type: 'retain', progress: { processed: 1, total: 1 } }, { id, task_type: 'batch_retain' }] })
   t.match((await call('GET', 'b/operations?exclude_parents=true')).body, { total: 1, operations: [{ task_type: 'retain' }] })
   t.match((await call('GET', 'b/operations?type=batch_retain&status=failed')).body, { total: 0 })
   const child = parent.child_operations[0].operation_id
@@ -102,7 +103,7 @@ t.test('the parts of a retain come in their order and none is left out, where on
     return { id, first: (await call('GET', `${bank}/operations/${id}`)).body.child_operations[0].operation_id }
   }
   const whole = async (bank: string, id: string): Promise<void> => {
-    t.match(await over(call, bank, id), { status: 'completed' }, bank)
+    t.match(await over(call, bank, id), { status: 'completed', progress: { processed: 3, total: 3 } }, bank)
     const { original_text: text } = (await call('GET', `${bank}/documents/story`)).body
     t.same([1, 2, 3].filter(n => text.includes(`Part ${n} of`)), [1, 2, 3], bank)
   }
@@ -113,6 +114,7 @@ t.test('the parts of a retain come in their order and none is left out, where on
     AND NEW.type = 'retain' AND NEW.document_id = 'story' BEGIN SELECT RAISE(ABORT, 'not now'); END`)
   const passing = await begun('passing')
   t.match(await over(call, 'passing', passing.first), { status: 'pending', retry_count: 1, error_message: /not now/ })
+  t.match((await call('GET', `passing/operations/${passing.id}`)).body.progress, { stage: 'retaining', processed: 0, total: 3 })
   const { body: { operation_id: other } } = await call('POST', 'passing/memories', { items: [{ content: 'Tea.' }], async: true })
   t.match(await over(call, 'passing', other), { status: 'completed' }, 'what is no part of it goes on')
   t.match((await call('GET', `passing/operations/${passing.id}`)).body.child_operations.map(({ status }: { status: string }) => status), ['pending', 'pending', 'pending'])
@@ -120,13 +122,20 @@ t.test('the parts of a retain come in their order and none is left out, where on
   store.exec('CREATE TRIGGER last_try AFTER INSERT ON operations WHEN NEW.sub_batch_index = 1 BEGIN UPDATE operations SET retry_count = 3 WHERE id = NEW.id; END')
   const lasting = await begun('lasting')
   const failed = await over(call, 'lasting', lasting.id)
-  t.match(failed, { status: 'failed' })
+  t.match(failed, { status: 'failed', progress: { processed: 0, total: 3 } })
   t.match(failed.child_operations, [{ status: 'failed', error_message: /not now/ }, { status: 'failed', error_message: /an earlier part/ }, { status: 'failed' }])
   store.exec('DROP TRIGGER fails; DROP TRIGGER last_try')
   t.equal((await call('POST', `passing/operations/${passing.first}/retry`)).status, 200)
   await whole('passing', passing.id)
   t.equal((await call('POST', `lasting/operations/${lasting.id}/retry`)).status, 200)
   await whole('lasting', lasting.id)
+
+  store.exec(`CREATE TRIGGER fails BEFORE UPDATE OF status ON operations WHEN NEW.status = 'completed' AND NEW.sub_batch_index = 2
+    BEGIN SELECT RAISE(ABORT, 'not now'); END`)
+  const { id } = await begun('half')
+  const [, second] = (await call('GET', `half/operations/${id}`)).body.child_operations
+  t.match(await over(call, 'half', second.operation_id), { status: 'pending', retry_count: 1 })
+  t.match((await call('GET', `half/operations/${id}`)).body, { status: 'processing', progress: { processed: 1, total: 3 } }, 'what is kept of it so far')
 })
 
 t.test('the last thousand operations of a bank are kept, and of the older ones those that are not over or failed', async t => {

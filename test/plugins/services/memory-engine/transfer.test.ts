@@ -137,6 +137,9 @@ t.test('a large archive comes into a bank slice by slice: others are served mean
   const items = Array.from({ length: 600 }, (_, i) => ({ content: `Note ${i} of the sea.`, document_id: `d${i}`, tags: ['t'], entities: [{ text: `E${i % 7}` }] }))
   await call('POST', 'b/memories', { items })
   const archive = await exported(wire, 'b', 'document-transfer/export')
+  const [{ progress }] = (await call('GET', 'b/operations?type=export_documents')).body.operations
+  t.match(progress, { stage: 'exporting', total: 600 })
+  t.ok(progress.processed > 0 && progress.processed < 600, `at the last look ${progress.processed} documents were exported`)
   await call('POST', 'c/memories', { items: [{ content: 'An older note of the sea.', document_id: 'd5' }] })
   const begun = async (): Promise<string> => (await call('POST', 'c/document-transfer?on_conflict=replace', ...form('file', 'a.zip', archive))).body.operation_id
   const stage = async (id: string, wanted: string): Promise<void> => {
