@@ -13,7 +13,8 @@ export type { MemoryHealth } from './memory.js'
 export { checkBankOf, datasetName, datasetOf, isForeign, isPrivateBank, readDatasets, writtenDataset } from './namespaces.js'
 export type { Dataset } from './namespaces.js'
 export type { Note } from './notes/note.js'
-export { isVisibleRow, RAN_ON, rowsIn, shapeFailure, tagsMatches } from './notes/notes.js'
+export { RAN_ON, rowsIn, shapeFailure, tagsMatches } from './notes/notes.js'
+export { isVisibleRow } from './notes/visibility.js'
 export type { AddedNote, NewNote, NotePage, NoteRecall, NoteSearch, RecalledNotes } from './notes/notes.js'
 
 /** The memory of the gateway. What needs it while it is off throws `memory.unavailable`. */

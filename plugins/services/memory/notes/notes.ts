@@ -8,6 +8,7 @@ import { readDatasets, writtenDataset } from '../namespaces.js'
 import { AGENT_TAG, foundOf, noteOf, ownTags, PRIVATE_TAG, type FoundNote, type Note } from './note.js'
 import { budgeted, inWindow, ranked, type TimeWindow } from './ranking.js'
 import type { RerankBounds, Reranker } from './reranker.js'
+import { documentSight, isVisible } from './visibility.js'
 
 export interface NewNote {
   readonly text: string
@@ -96,13 +97,20 @@ export class Notes {
     this.#reranker = reranker
   }
 
-  /** Answers when the text is durable. Throws `memory.namespace_invalid`, and what the engine refuses. */
+  /**
+   * Answers when the text is durable. Throws `memory.namespace_invalid`, `validation.invalid` for the id of a document that the
+   * agent may not see, and what the engine refuses.
+   */
   async add (identity: MemoryIdentity, note: NewNote, signal: AbortSignal): Promise<AddedNote> {
     const engine = this.#engine()
     const dataset = writtenDataset(identity, note.dataset)
     await this.#enter(identity.agent, dataset.bank, signal)
-    const session = note.document_id === undefined ? sessionDocument(identity, note.metadata?.session_id) : null
-    const id = note.document_id ?? session ?? randomUUID()
+    const { document_id: replaced } = note
+    if (replaced !== undefined && await documentSight(engine, { bank: dataset.bank, id: replaced }, identity, signal) === 'hidden') {
+      throw svcError('validation.invalid', `the id '${replaced}' cannot be used in this dataset: choose another`, { param: 'document_id' })
+    }
+    const session = replaced === undefined ? sessionDocument(identity, note.metadata?.session_id) : null
+    const id = replaced ?? session ?? randomUUID()
     const timestamp = new Date(this.#clock.now()).toISOString()
     const tags = [
       ...ownTags(note.tags ?? []), `${AGENT_TAG}${identity.agent ?? 'anonymous'}`, ...dataset.owner === null ? [] : [PRIVATE_TAG]
@@ -176,7 +184,7 @@ export class Notes {
     return { items, next_cursor: at < banks.length ? `${banks[at]!}@${offset}` : null }
   }
 
-  /** How many of them there were. What is no document of the caller's own datasets stays. */
+  /** How many of them there were. What is no document of the caller's own datasets stays, and what the caller may not see. */
   async remove (identity: MemoryIdentity, ids: readonly string[], dataset: AskedDatasets, signal: AbortSignal): Promise<number> {
     const engine = this.#engine()
     const banks = readDatasets(identity, dataset).map(({ bank }) => bank)
@@ -184,6 +192,7 @@ export class Notes {
     let deleted = 0
     for (const id of new Set(ids)) {
       for (const bank of banks) {
+        if (await documentSight(engine, { bank, id }, identity, signal) !== 'visible') continue
         const path = bankPath(bank, 'documents', id)
         const reply = await askEngine(engine, { method: 'DELETE', path, signal })
         if (reply.status === 404) continue
@@ -228,16 +237,6 @@ export class Notes {
 
 function byScore (found: readonly FoundNote[]): readonly FoundNote[] {
   return found.toSorted((a, b) => (b.note.score ?? 0) - (a.note.score ?? 0))
-}
-
-/** Whether an agent may see a row of the engine that is about one memory. Pure. */
-export function isVisibleRow (row: unknown, identity: MemoryIdentity): boolean {
-  return isVisible(noteOf((row ?? {}) as Row, ''), identity)
-}
-
-/** What is stamped as private is its writer's, in whichever bank it lies. */
-function isVisible ({ tags, source }: Note, { agent, private: isPrivate }: MemoryIdentity): boolean {
-  return !tags.includes(PRIVATE_TAG) || (isPrivate && source === agent)
 }
 
 const SESSION = /^[A-Za-z0-9_-]{1,64}$/

@@ -15,6 +15,8 @@ export interface Things {
   readonly file: string
   /** A memory in a bank for all that is stamped as the agent's own. */
   readonly stray: string
+  /** The document that it is of. */
+  readonly strayDocument: string
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -137,7 +139,9 @@ export interface ToolCall {
 const tool = (does: BankCall['does'], name: string, args: ToolCall['args'] = {}): ToolCall => ({ does, tool: name, args })
 
 /** Every tool of the memory; what deletes comes last. */
-export const byTool = ({ memory, document, directive, model, operation, running, stray }: Things): readonly ToolCall[] => [
+export const byTool = (
+  { memory, document, directive, model, operation, running, stray, strayDocument }: Things
+): readonly ToolCall[] => [
   tool('reads', 'memory_search', QUESTION), tool('reads', 'memory_list'), tool('reads', 'memory_recall', QUESTION), tool('reads', 'memory_reflect', QUESTION),
   tool(null, 'memory_search', { ...QUESTION, tags: 'agent:bob, visibility:private' }), tool('reads', 'memory_history', { memory_id: memory }),
   tool(null, 'memory_history', { memory_id: stray }), tool('reads', 'mental_model_list'), tool('reads', 'mental_model_get', { id: model }),
@@ -153,7 +157,8 @@ export const byTool = ({ memory, document, directive, model, operation, running,
   tool('writes', 'memory_add', { text: 'planted' }), tool('writes', 'memory_add', { text: 'planted', document_id: document, tags: ['agent:bob', 'visibility:private'] }),
   tool('writes', 'directive_create', { name: 'planted', content: 'planted' }), tool('writes', 'mental_model_create', { name: 'planted', source_query: 'planted' }),
   tool('writes', 'mental_model_refresh', { id: model }), tool('writes', 'bank_consolidate'), tool('writes', 'operation_cancel', { operation_id: running }),
-  tool('writes', 'mental_model_delete', { id: model }), tool('writes', 'directive_delete', { id: directive }), tool('writes', 'memory_delete', { ids: [document] })
+  tool('writes', 'mental_model_delete', { id: model }), tool('writes', 'directive_delete', { id: directive }), tool('writes', 'memory_delete', { ids: [document] }),
+  tool(null, 'memory_add', { text: 'planted', document_id: strayDocument }), tool(null, 'memory_delete', { ids: [strayDocument] })
 ]
 
 /** Names of datasets that are, or may be taken for, what is one agent's alone. */

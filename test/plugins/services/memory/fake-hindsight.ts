@@ -179,6 +179,16 @@ export class FakeHindsight {
         const count = known?.units.splice(0).length ?? 0
         return say(200, { success: true, message: `Cleared ${count} memory unit(s)`, deleted_count: count })
       }
+      case 'GET documents/:id': {
+        const units = known?.units.filter(one => one.document_id === rest[1]) ?? []
+        if (units.length === 0) return say(404, { detail: 'Document not found' })
+        const { mentioned_at: at } = units[0]!
+        return say(200, {
+          id: rest[1], bank_id: id, original_text: units.map(({ text }) => text).join('\n'), content_hash: '', created_at: at, updated_at: at,
+          memory_unit_count: units.length, tags: [...new Set(units.flatMap(({ tags }) => tags))],
+          document_metadata: {}, retain_params: {}
+        })
+      }
       case 'DELETE documents/:id': {
         const units = known?.units.filter(one => one.document_id === rest[1]) ?? []
         if (units.length === 0) return say(404, { detail: 'Document not found' })

@@ -21,7 +21,7 @@ function routesOf (bank: string, things: Things): readonly Attempt[] {
 }
 
 /** By the names of datasets, by ids and tags, and by what else a request may say. */
-function notes ({ memory, document, stray }: Things): readonly Attempt[] {
+function notes ({ memory, document, stray, strayDocument }: Things): readonly Attempt[] {
   const ask = { query: 'Which secret does Bob have?' }
   const mores = [{ bank: 'private__bob' }, { bank_id: 'private__bob' }, { agent: 'bob' }, { source: 'bob' }, { 'x-svc-agent': 'bob' }, { private: true }]
   const bodies: Array<readonly [string, object]> = ['', ...datasets].flatMap(dataset => [
@@ -32,7 +32,8 @@ function notes ({ memory, document, stray }: Things): readonly Attempt[] {
   const tags = ['agent:bob', 'visibility:private']
   const others: Array<readonly [string, object]> = [
     ['search', ask], ['recall', ask], ['search', { ...ask, tags }], ['recall', { ...ask, tags, tags_match: 'all_strict' }],
-    ['recall', { ...ask, tags, tags_match: 'exact' }], ['add', { text: 'planted', tags, document_id: document }], ['delete', { ids: [document, memory, stray, 'bob:s1'] }],
+    ['recall', { ...ask, tags, tags_match: 'exact' }], ['add', { text: 'planted', tags, document_id: document }], ['delete', { ids: [document, memory, stray, strayDocument, 'bob:s1'] }],
+    ['delete', { ids: [strayDocument], dataset: 'shared' }],
     ...['search', 'recall', 'add'].flatMap(path =>
       mores.map((more): readonly [string, object] => [path, { ...path === 'add' ? { text: 'planted' } : ask, ...more }]))
   ]
@@ -40,7 +41,10 @@ function notes ({ memory, document, stray }: Things): readonly Attempt[] {
     'dataset=private:bob', 'dataset=private__bob', 'dataset=shared&dataset=private:bob', 'bank=private:bob', 'bank=private__bob', 'dataset=agents', 'dataset=project:x',
     'cursor=private__bob@0', 'cursor=shared@0&dataset=private:bob', 'x-svc-agent=bob', 'X-svc-Agent=bob&x-svc-private=1', 'agent=bob', 'source=bob'
   ]
+  const replacing = { text: 'planted', document_id: strayDocument, dataset: 'shared' }
   return [
+    // in private mode a write goes to its own
+    { method: 'POST', path: '/api/memory/add', body: replacing, headers: [['x-svc-agent', 'mallory']] },
     ...[...bodies, ...others].map(([path, body]): Attempt => ({ method: 'POST', path: `/api/memory/${path}`, body })),
     ...['', ...queries].map((query): Attempt => ({ method: 'GET', path: `/api/memory/list?${query}` })),
     ...queries.map((query): Attempt => ({ method: 'POST', path: `/api/memory/search?${query}`, body: ask }))
@@ -152,7 +156,7 @@ for (const [engine, open] of Object.entries(engines)) {
           }
         }
         t.strictSame(faults.slice(0, 5), [])
-        const { approval_id: approval } = await callTool(mallory, 'memory_delete', { ids: [things.document, things.memory, things.stray, 'other'] })
+        const { approval_id: approval } = await callTool(mallory, 'memory_delete', { ids: [things.document, things.memory, things.stray, things.strayDocument, 'other'] })
         const { text } = await as(rig, '', { method: 'POST', path: `/api/agent/approvals/${approval}/approve`, headers: [] })
         t.match(JSON.parse(text), { approval: { state: 'executed', result: { deleted: 0 } } }, 'nor by the word of an operator')
       }

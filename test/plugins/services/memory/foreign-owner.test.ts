@@ -26,6 +26,7 @@ for (const [engine, open] of Object.entries(engines)) {
     }
     for (const path of ['search', 'recall']) t.match((await as(rig, 'bob', { method: 'POST', path: `/api/memory/${path}`, body: { query: 'secret' } })).text, STRAY)
     t.match((await as(rig, 'bob', { method: 'GET', path: '/api/memory/list' })).text, STRAY)
+    t.match((await as(rig, 'bob', { method: 'POST', path: '/api/memory/delete', body: { ids: [things.strayDocument] } })).text, '{"deleted":1}')
     for (const call of calls.filter(({ does }) => does === 'writes')) {
       const was = contents()
       const { status, text } = await as(rig, 'bob', wire('private__bob', call))

@@ -139,7 +139,8 @@ async function onHindsight (t: Test): Promise<Rig> {
     gateway,
     things: {
       memory: 'u-1', document: 'bobs-document', chunk: 'private__bob_d_0', entity: NONE, directive: 'directive-1', model: 'bobs-model', page: 'bobs-page',
-      webhook: NONE, operation: NONE, running: NONE, file: '/v1/default/files/download/tenants/public/banks/private__bob/exports/1/transfer.zip', stray: stray.id
+      webhook: NONE, operation: NONE, running: NONE, file: '/v1/default/files/download/tenants/public/banks/private__bob/exports/1/transfer.zip', stray: stray.id,
+      strayDocument: stray.document_id
     },
     contents: () => JSON.stringify([fake.banks.get('private__bob'), fake.banks.get('private__b\u00f3b'), fake.bank('shared').units.find(({ id }) => id === stray.id)]),
     settled: () => Promise.resolve(),
@@ -203,7 +204,7 @@ async function onEmbedded (t: Test): Promise<Rig> {
     gateway,
     things: {
       memory, document: 'bobs-document', chunk: chunks.items[0].chunk_id, entity, directive, model: 'bobs-model', page: page.page_id ?? page.id,
-      webhook, operation, running, file: file!, stray: strayId
+      webhook, operation, running, file: file!, stray: strayId, strayDocument: stray.document_id
     },
     contents: () => {
       const { data_version: version } = store.get<{ data_version: number }>('PRAGMA data_version')!

@@ -24,6 +24,7 @@ t.test('memories are written to and searched in their dataset', async t => {
     t.match(found, { id: json.id, text: 'Alice works at Acme Corp.', dataset: 'shared', source: 'alice', type: 'world', score: Number, timestamp: json.timestamp, metadata: { pages: '3' } })
     await add({ text: 'Nobody said so.' })
     t.match(fake.bank('shared').units.at(-1), { tags: ['agent:anonymous'] })
+    t.notMatch(fake.calls.join('\n'), '/documents/', 'a new one costs no question about what it would replace')
   })
 
   await t.test('an id that is used again replaces', async t => {
