@@ -27,7 +27,7 @@ import { routes as serviceRoutes } from './wire/service-routes.js'
 import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.js'
 
 /** Every call of the wire. */
-const table: readonly WireRoute[] = [
+export const wireRoutes: readonly WireRoute[] = [
   ...serviceRoutes, ...bankRoutes,
   ...retainRoutes, ...recallRoutes, ...embeddingRoutes, ...memoryRoutes, ...graphRoutes, ...entityRoutes,
   ...operationRoutes, ...documentRoutes, ...directiveRoutes, ...mentalModelRoutes, ...knowledgeRoutes, ...templateRoutes,
@@ -60,7 +60,7 @@ interface Branch {
 }
 
 const root = branch()
-for (const route of table) {
+for (const route of wireRoutes) {
   let at = root
   const named = { ...route, names: [...route.path.matchAll(/\{([a-z_]+)\*?\}/g)].map(([, name]) => name!) }
   for (const part of route.path.split('/').slice(1)) {
