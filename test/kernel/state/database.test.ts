@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openSqlFile, type ActivityQuery, type ActivityRow } from '../../../kernel/contract/index.js'
@@ -106,6 +106,26 @@ t.test('a plugin\'s database is the user\'s alone, is brought to the form of the
   const half = await openSqlFile({ path: join(dirname(path), 'bad.db'), form: versions, durability: 'full' })
   t.strictSame(half.all('SELECT * FROM notes'), [], 'a version that failed is tried again, those before it stay')
   half.close()
+})
+
+t.test('the log of a plugin\'s database is emptied on demand, and not waited for while another connection reads', async t => {
+  const path = join(t.testdir(), 'own.db')
+  const options = { path, form: ['CREATE TABLE notes (text TEXT NOT NULL) STRICT'], durability: 'normal', pragmas: ['secure_delete = ON'] } as const
+  const file = await openSqlFile({ ...options, lockWaitMs: 2 ** 31 - 1 })
+  const reader = await openSqlFile(options)
+  t.teardown(() => [reader, file].forEach(each => each.close()))
+  const has = (): boolean => [path, `${path}-wal`].some(part => readFileSync(part).includes('qzmvorlath'))
+  file.run('INSERT INTO notes VALUES (?)', ['qzmvorlath'])
+  reader.exec('BEGIN')
+  t.match(reader.all('SELECT text FROM notes'), { length: 1 })
+  file.run('DELETE FROM notes')
+  t.notOk(file.foldLog())
+  t.match(file.get('PRAGMA busy_timeout'), { timeout: 2 ** 31 - 1 }, 'others wait as before')
+  t.ok(has())
+  reader.exec('COMMIT')
+  t.ok(file.foldLog())
+  t.notOk(has())
+  t.equal(statSync(`${path}-wal`).size, 0)
 })
 
 t.test('old activity rows go with what they changed, oldest first', async t => {

@@ -18,6 +18,7 @@ export class Store extends SqlFile {
   #writes = 0
   #changes = 0
   #seen: Seen = { writes: -1, count: -1, others: -1 }
+  #wrote = (): void => {}
   readonly #kept = new Map<string, unknown>()
   #keptAt: Pick<Seen, 'writes' | 'others'> = { writes: -1, others: -1 }
 
@@ -28,6 +29,11 @@ export class Store extends SqlFile {
   get changes (): number {
     if (this.#seen.writes !== this.#writes) this.#see({ ...this.#seen, writes: this.#writes, count: this.get<{ count: number }>('SELECT count FROM memory_changes')!.count })
     return this.#changes
+  }
+
+  /** Calls back after each statement that has changed rows. One listener; it must not write. */
+  onWrite (listener: () => void): void {
+    this.#wrote = listener
   }
 
   /** Counts what another program has written meanwhile as a change. */
@@ -59,13 +65,18 @@ export class Store extends SqlFile {
 
   override run (sql: string, values: readonly Cell[] = []): ReturnType<SqlFile['run']> {
     const result = super.run(sql, values)
-    if (result.changes > 0) this.#writes++
+    if (result.changes > 0) this.#written()
     return result
   }
 
   override exec (sql: string): void {
     super.exec(sql)
+    this.#written()
+  }
+
+  #written (): void {
     this.#writes++
+    this.#wrote()
   }
 
   override transaction<T> (work: () => T): T {
