@@ -1,6 +1,7 @@
 import t from 'tap'
 import { consolidationPlan } from '../../../../plugins/services/memory-engine/llm/consolidation.js'
 import { extractedFacts } from '../../../../plugins/services/memory-engine/llm/extraction.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { completion, consolidating, openWithChat, over, type Asked } from './models-support.js'
 import { noModels, openEngine, type Wire } from './support.js'
 
@@ -111,7 +112,7 @@ t.test('an answer that is no sound JSON changes nothing, and the operation fails
 
 t.test('a passing trouble is tried again later, by hand at once, and a budget ends the day', async t => {
   let reply = (_: Asked): ReturnType<typeof completion> => ({ status: 503, body: Buffer.from('{}') })
-  const { call } = openWithChat(t, question => reply(question))
+  const { call, path } = openWithChat(t, question => reply(question))
   await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
   const { body: { operation_id: id } } = await call('POST', 'b/consolidate')
   t.match(await over(call, 'b', id), { status: 'pending', retry_count: 1, next_retry_at: String, error_message: /answered 503/ })
@@ -124,6 +125,10 @@ t.test('a passing trouble is tried again later, by hand at once, and a budget en
   t.match((await call('GET', 'b/stats')).body, { failed_consolidation: 0, pending_consolidation: 1 }, 'its facts are open for another day')
   await call('POST', 'c/memories', { items: [{ content: 'Bob sails.' }] })
   t.match(await consolidated(call, 'c'), { status: 'completed' }, 'another bank has its own')
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  store.run('UPDATE token_use SET day = date(day, \'-1 day\')')
+  t.match(await consolidated(call), { status: 'completed' }, 'what was used yesterday is not counted today')
 })
 
 t.test('a running operation that is cancelled leaves nothing behind', async t => {

@@ -186,9 +186,16 @@ t.test('with a model that embeds, what means the same is found; vectors are rene
   t.same(await texts(call, 'b', 'tea', { min_scores: { semantic: 0.5 } }), ['We drink coffee.'])
 
   state.embedded.length = 0
-  state.embed = texts => ({ data: texts.map((text, index) => ({ index, embedding: [...vectorOf(text), 1] })) })
+  let release = (): void => {}
+  const held = new Promise<void>(resolve => { release = resolve })
+  state.embed = async texts => {
+    await held
+    return { data: texts.map((text, index) => ({ index, embedding: [...vectorOf(text), 1] })) }
+  }
   state.abilities = { ...state.abilities, embed: { model: 'words', identity: 'words 2', why: null } }
   engine.abilitiesChanged()
+  t.match((await call('GET', 'b/embeddings')).body, { model: 'words 2', done: 0, pending: 3, stale: 3 })
+  release()
   await settled('b')
   t.same(state.embedded.sort(), ['The automobile is red.', 'Untold.', 'We drink coffee.'])
   t.equal((await texts(call, 'b', 'vehicle'))[0], 'The automobile is red.')
