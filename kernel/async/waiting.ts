@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../contract/services/clock.js'
 
 /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
@@ -92,6 +93,7 @@ function abortReason (signal: AbortSignal): Error {
  * Node 22 keeps what it makes of one for good.
  */
 export function withTimeout (signal: AbortSignal, ms: number): AbortSignal {
+  setMaxListeners(0, signal) // one for each limit that is not over
   const { controller, dispose } = linkedAbort(signal)
   if (signal.aborted) return controller.signal
   const timer = setTimeout(() => controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), Math.ceil(ms))

@@ -6,6 +6,8 @@ import { memoryError } from './errors.js'
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const LONGEST_TEXT = 500
 
+export type Row = Readonly<Record<string, unknown>>
+
 export interface EngineQuestion {
   readonly method: string
   /** Names in it are escaped: see `bankPath`. */
@@ -46,6 +48,21 @@ export function valueOf (reply: EngineReply, path: string): unknown {
   if (reply.status > 299) throw engineFailure(reply, path)
   if (reply.value === null && reply.status !== 204) throw noObject(path)
   return reply.value
+}
+
+/** Throws `memory.engine_shape` where the list is missing. */
+export function rowsIn (value: unknown, key: string, path: string): readonly Row[] {
+  const rows = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
+  if (Array.isArray(rows)) return rows as readonly Row[]
+  throw shapeFailure(value, { key, type: 'list', path })
+}
+
+export function shapeFailure (
+  value: unknown, { key, type, path }: { readonly key: string, readonly type: string, readonly path: string }
+): Error {
+  const got = typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 50) : []
+  return memoryError('memory.engine_shape', `the memory engine answered without \`${key}\`; its version may not fit`,
+    { details: { upstream: path, expected_key: key, expected_type: type, got_keys: got } })
 }
 
 export function noObject (path: string): SvcError {

@@ -140,7 +140,9 @@ export class RememberingChat {
         continue
       }
       if (text.length < LONGEST_TEXT) text += textIn(chunk, 'delta')
-      if (isTold || typeof firstOf(chunk)?.finish_reason !== 'string') {
+      const reason = firstOf(chunk)?.finish_reason
+      // LocalAI has an empty one in every chunk but the last
+      if (isTold || typeof reason !== 'string' || reason === '') {
         yield raw
         continue
       }

@@ -155,6 +155,20 @@ t.test('a time limit comes although garbage is collected before, and the signal 
   t.equal(withTimeout(stop.signal, 1).aborted, true)
 })
 
+t.test('many limits on one signal are no leak', async t => {
+  const warned: string[] = []
+  const note = ({ name }: Error): void => { warned.push(name) }
+  process.on('warning', note)
+  t.teardown(() => process.off('warning', note))
+  const stop = new AbortController()
+  for (let i = 0; i < 30; i++) withTimeout(stop.signal, 86_400_000)
+  // a warning comes a tick later
+  await settle()
+  stop.abort()
+  t.equal(getEventListeners(stop.signal, 'abort').length, 0)
+  t.strictSame(warned, [])
+})
+
 t.test('readers that wait for a change and leave are forgotten before the change comes', async t => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void

@@ -223,6 +223,18 @@ t.test('a chat that an upstream answers recalls before and remembers after, whol
   }
 })
 
+t.test('an empty reason in every chunk, as LocalAI has it, ends no stream: all of it is remembered', async t => {
+  const up = await fakeUpstream(t)
+  const chunk = (content: string, reason: string): string => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: reason }] })}\n\n`
+  up.engine.answer(request => request.method === 'GET'
+    ? { headers: { 'content-type': 'application/json' }, chunks: ['{"data":[{"id":"gpt-9"}]}'] }
+    : { headers: { 'content-type': 'text/event-stream' }, chunks: [chunk('At ', ''), chunk('Acme.', ''), chunk('', 'stop'), 'data: [DONE]\n\n'] })
+  const { gateway, fake } = await rig(t, [], undefined, undefined, { 'etc/svc/upstreams.toml': upstreamTable('up', up.url) })
+  const streamed = await (await gateway.chat({ ...ask('Where?'), model: 'gpt-9', memory: { recall: false }, stream: true })).text()
+  t.equal(streamed.split('"_svc"').length, 2, 'it is told once')
+  t.match(fake.bank('shared').units, [{ text: 'User: Where?\nAssistant: At Acme.' }])
+})
+
 t.test('a gateway that stops gives up what is being remembered before its plugin is cut off', async t => {
   const clock = new FakeClock()
   const { gateway, fake } = await rig(t, [{ content: 'Noted.' }], undefined, clock)

@@ -228,10 +228,11 @@ export class OperationTable {
     this.#store.run('DELETE FROM operations WHERE id = ? OR parent_id = ?', [id, id])
   }
 
-  /** Forgets the oldest of those that are over. */
+  /** Forgets the oldest of those that are over, but for parts of what goes on: its progress is the sum of theirs. */
   prune (bankId: string): void {
     this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND status IN ('completed', 'cancelled') AND seq <=
-      (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})`, [bankId, bankId])
+      (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})
+      AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status IN ('pending', 'processing'))`, [bankId, bankId])
   }
 
   byStatus (bankId: string): Readonly<Record<string, number>> {

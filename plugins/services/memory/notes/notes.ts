@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { svcError, type Clock } from 'svc-gateway/plugin'
-import { askEngine, bankPath, engineValue, valueOf } from '../engine-call.js'
+import { askEngine, bankPath, engineValue, rowsIn, valueOf, type Row } from '../engine-call.js'
 import type { MemoryEngine } from '../engine.js'
-import { memoryError } from '../errors.js'
 import type { MemoryIdentity } from '../identity.js'
 import { readDatasets, writtenDataset } from '../namespaces.js'
 import { AGENT_TAG, foundOf, noteOf, ownTags, PRIVATE_TAG, type FoundNote, type Note } from './note.js'
@@ -67,7 +66,6 @@ export interface NotePage {
   readonly next_cursor: string | null
 }
 
-type Row = Readonly<Record<string, unknown>>
 type Enter = (agent: string | null, bank: string, signal: AbortSignal) => Promise<void>
 
 const TYPES = ['world', 'experience', 'observation']
@@ -244,21 +242,6 @@ const SESSION = /^[A-Za-z0-9_-]{1,64}$/
 /** What an agent says in one session is one document, which grows. Null where there is no session, or its name is none. */
 function sessionDocument ({ agent }: MemoryIdentity, session: string | undefined): string | null {
   return session !== undefined && SESSION.test(session) ? `${agent ?? 'anonymous'}:${session}` : null
-}
-
-/** Throws `memory.engine_shape` where the list is missing. */
-export function rowsIn (value: unknown, key: string, path: string): readonly Row[] {
-  const rows = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
-  if (Array.isArray(rows)) return rows as readonly Row[]
-  throw shapeFailure(value, { key, type: 'list', path })
-}
-
-export function shapeFailure (
-  value: unknown, { key, type, path }: { readonly key: string, readonly type: string, readonly path: string }
-): Error {
-  const got = typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 50) : []
-  return memoryError('memory.engine_shape', `the memory engine answered without \`${key}\`; its version may not fit`,
-    { details: { upstream: path, expected_key: key, expected_type: type, got_keys: got } })
 }
 
 /** A cursor is `bank@offset`; a bank that is not read any more has no place. */

@@ -167,8 +167,10 @@ export class FakeHindsight {
       case 'GET memories/list': {
         if (known === undefined) return missing()
         const [limit, offset] = [Number(query.get('limit') ?? 100), Number(query.get('offset') ?? 0)]
-        const items = known.units.slice(offset, offset + limit).map(unit => ({ ...unit, fact_type: 'world', entities: '', date: unit.mentioned_at, state: 'valid' }))
-        return say(200, { items, total: known.units.length, limit, offset })
+        const document = query.get('document_id')
+        const units = known.units.filter(({ document_id: of }) => document === null || of === document)
+        const items = units.slice(offset, offset + limit).map(unit => ({ ...unit, fact_type: 'world', entities: '', date: unit.mentioned_at, state: 'valid' }))
+        return say(200, { items, total: units.length, limit, offset })
       }
       case 'GET memories/:id': {
         const unit = known?.units.find(one => one.id === rest[1])
