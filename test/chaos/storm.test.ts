@@ -1,10 +1,11 @@
 import t from 'tap'
+import { someOf } from '../whole.js'
 import { storm } from './storm.js'
 import { replay } from './replay.js'
 
 t.setTimeout(600_000)
 
-for (const seed of [1, 2]) {
+for (const seed of someOf([1, 2], 2)) {
   t.test(`a storm with seed ${seed}`, async t => {
     const report = await storm({ seed, requests: 800, seconds: 30, least: 500, clients: 24, calm: 10 })
     t.comment(JSON.stringify(report.outcomes), JSON.stringify(report.codes))

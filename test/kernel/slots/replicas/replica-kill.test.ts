@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { oneFile } from '../../../one-file.js'
 import { reservePorts } from '../../../ports.js'
+import { someOf } from '../../../whole.js'
 import { eventually } from '../../runtime/support.js'
 import { processesOf, startDoomed, type DeathPoint, type DoomedGateway } from '../doomed-gateway.js'
 
@@ -81,7 +82,7 @@ const portsOf = (rows: readonly ReplicaRow[]): string[] => rows.flatMap(({ port 
 t.test('a gateway that is killed while it brings up a replica or takes it down leaves each engine its place', async t => {
   const home = await replicaHome(t)
   let gateway = await startDoomed(t, program, home)
-  for (const point of points) {
+  for (const point of someOf(points, 3)) {
     await t.test(`killed at ${point.message}`, async test => {
       await gateway.arm(point)
       await diesUnderBursts(gateway, home)

@@ -2,8 +2,9 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
+import { WHOLE } from '../../../whole.js'
 
-const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? 200)
+const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? (process.env[WHOLE] === undefined ? 60 : 200))
 
 t.test('any sequence of writes leaves files that load, guards that hold, and dry runs that were right', { timeout: 600_000 }, async t => {
   // a process of its own: a gateway that a counterexample breaks is no business of the next file

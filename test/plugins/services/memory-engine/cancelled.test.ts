@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { oneFile } from '../../../one-file.js'
+import { someOf } from '../../../whole.js'
 import { cancellable, kinds, type Kind } from './cancelled-kinds.js'
 import { consolidating } from './models-support.js'
 import { noModels, openEngine, type Wire } from './support.js'
@@ -65,7 +66,7 @@ async function staysCancelled (t: Test, path: string, kind: Kind, id: string): P
   await engine.close()
 }
 
-for (const kind of kinds) {
+for (const kind of someOf(kinds, 3)) {
   t.test(`what a client cancelled stays so over a kill right behind the answer and over an ordinary restart: ${kind}`, async t => {
     const folder = t.testdir()
     for (const ends of ['kill', 'close'] as const) {

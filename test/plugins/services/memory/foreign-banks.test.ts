@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { someOf } from '../../../whole.js'
 import { engineRoutes } from '../../../../plugins/api/memory/engine-routes.js'
 import { call as callTool, connect } from '../../mcp/memory-agents.js'
 import { byBank, byId, byTool, datasets, identities, spelled, spellings, type Method, type Things } from './attempts.js'
@@ -118,21 +119,21 @@ for (const [engine, open] of Object.entries(engines)) {
       await t.test(`${how}: ${attempts.length} attempts`, t => failing(t, rig, attempts, isRefused))
     }
 
-    await tries('by the name of the bank', ['private__bob', 'private%5F_bob', '%70rivate__bob'].flatMap(bank => calls.map(call => wire(bank, call))), true)
-    await tries('by that name in routes of the gateway', ['private__bob', '%70rivate__bo%62'].flatMap(bank => routesOf(bank, things)), true)
-    await tries('by another name of the bank', ['bobs', 'project__x', 'agents'].flatMap(bank => [
+    await tries('by the name of the bank', someOf(['private__bob', 'private%5F_bob', '%70rivate__bob'].flatMap(bank => calls.map(call => wire(bank, call))), 5), true)
+    await tries('by that name in routes of the gateway', someOf(['private__bob', '%70rivate__bo%62'].flatMap(bank => routesOf(bank, things)), 5), true)
+    await tries('by another name of the bank', someOf(['bobs', 'project__x', 'agents'].flatMap(bank => [
       ...calls.filter(({ does }) => does !== null).map(call => wire(bank, call)), ...routesOf(bank, things)
-    ]))
-    await tries('by other spellings of the name', ['private__bob', 'private__b\u00f3b'].flatMap(spellings).flatMap(name => [
+    ]), 5))
+    await tries('by other spellings of the name', someOf(['private__bob', 'private__b\u00f3b'].flatMap(spellings), 3).flatMap(name => [
       ...spelled.wire.map(call => wire(name, call)), ...spelled.api.map(call => api(name, call))
     ]))
-    await tries('by ids in banks that it may use', ['shared', 'private__mallory', 'mallorys'].flatMap(bank => [
+    await tries('by ids in banks that it may use', someOf(['shared', 'private__mallory', 'mallorys'].flatMap(bank => [
       ...byId(things).map(call => wire(bank, call)),
       ...routesOf(bank, things).filter(({ path }) => Object.values(things).some(id => path.includes(id)))
-    ]))
-    await tries('by datasets, tags and queries', notes(things))
-    await tries('by detours', detours(things))
-    await tries('by what it calls itself', identities.flatMap(headers => [
+    ]), 5))
+    await tries('by datasets, tags and queries', someOf(notes(things), 5))
+    await tries('by detours', someOf(detours(things), 5))
+    await tries('by what it calls itself', someOf(identities, 5).flatMap(headers => [
       { method: 'GET', path: '/api/memory/list', headers }, { method: 'GET', path: '/api/memory/banks/private__bob/memories', headers },
       { method: 'POST', path: '/api/memory/search', body: { query: 'secret' }, headers },
       { method: 'GET', path: `${WIRE}/banks/private__bob/memories/list`, headers }, { method: 'DELETE', path: `${WIRE}/banks/private__bob`, headers }
@@ -147,7 +148,7 @@ for (const [engine, open] of Object.entries(engines)) {
         t.strictSame([...new Set(tools.map(({ tool }) => tool))].toSorted(), listed, 'each of them')
         const faults: string[] = []
         for (const { tool, args } of tools) {
-          for (const dataset of [{}, ...names.map(dataset => ({ dataset }))]) {
+          for (const dataset of [{}, ...someOf(names.map(dataset => ({ dataset })), 3)]) {
             const text = await called(mallory, tool, { ...args, ...dataset })
             // a model is told all that lies in a bank for all
             const isTold = tool !== 'memory_reflect' && text.includes(STRAY)
