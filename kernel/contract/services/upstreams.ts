@@ -59,4 +59,6 @@ export interface UpstreamService {
    * @param path with its query, beside the `/v1` that the upstream's URL ends in
    */
   read (upstream: Upstream, path: string, signal: AbortSignal): Promise<UpstreamReading>
+  /** Called when an upstream first tells its models, and when it tells others. Returns the function that unregisters it. */
+  onModels (listener: () => void): () => void
 }

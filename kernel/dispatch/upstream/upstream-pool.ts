@@ -52,6 +52,7 @@ export class UpstreamPool {
   readonly #cache = new Map<string, KnownList>()
   readonly #running = new Map<string, Promise<ListAnswer>>()
   readonly #stopped = new AbortController()
+  readonly #listeners = new Set<{ readonly call: () => void }>()
   #known: { readonly of: ConfigSnapshot, readonly upstreams: ReadonlyMap<string, Upstream> } | null = null
 
   constructor (deps: UpstreamPoolDeps) {
@@ -168,6 +169,13 @@ export class UpstreamPool {
     })
   }
 
+  /** Called after `changed`. Returns the function that unregisters it. */
+  onModels (call: () => void): () => void {
+    const entry = { call }
+    this.#listeners.add(entry)
+    return () => { this.#listeners.delete(entry) }
+  }
+
   close (): void {
     this.#stopped.abort(new Error('the gateway is stopping'))
   }
@@ -248,12 +256,12 @@ export class UpstreamPool {
   }
 
   #keep (name: string, { rows, error }: ListAnswer): void {
-    const { clock, log, events, changed } = this.#deps
+    const { clock, log, events } = this.#deps
     const before = this.#cache.get(name)
     const triedAt = clock.monotonic()
     if (rows !== null) {
       this.#cache.set(name, { ids: rows.map(({ id }) => id), rows, refreshedAt: clock.now(), triedAt, error: null })
-      if (before?.refreshedAt == null || !isDeepStrictEqual(before.rows, rows)) changed()
+      if (before?.refreshedAt == null || !isDeepStrictEqual(before.rows, rows)) this.#tell()
       return
     }
     const { ids = [], rows: old = [], refreshedAt = null } = before ?? {}
@@ -261,6 +269,18 @@ export class UpstreamPool {
     log.debug({ upstream: name, error }, 'model list of upstream could not be fetched')
     if (before?.error == null && !this.#stopped.signal.aborted) {
       events.emit({ type: 'system.upstream_unhealthy', severity: 'warn', source: `upstream:${name}`, message: error, data: { upstream: name } })
+    }
+  }
+
+  #tell (): void {
+    const { changed, log } = this.#deps
+    changed()
+    for (const { call } of this.#listeners) {
+      try {
+        call()
+      } catch (error) {
+        log.error({ err: error }, 'a listener of upstream models failed')
+      }
     }
   }
 }

@@ -50,6 +50,10 @@ export class GatewayUpstreamService implements UpstreamService {
     return this.#deps.pool.read(upstream, path, signal)
   }
 
+  onModels (listener: () => void): () => void {
+    return this.#deps.pool.onModels(listener)
+  }
+
   #status (upstream: Upstream): UpstreamStatus {
     const { pool, breakers, config } = this.#deps
     const known = pool.list(upstream.name)

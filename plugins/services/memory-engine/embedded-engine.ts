@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { addAbortSignal, Readable } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import { abortable } from 'svc-gateway/plugin'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
 import { AnswerSlots } from './answer-slots.js'
@@ -44,6 +45,8 @@ interface Pending {
 interface Thread {
   readonly worker: Worker
   readonly slots: AnswerSlots
+  /** As it was last told. */
+  abilities: Abilities
   readonly pending: Map<number, Pending>
   /** Of the bodies of those that are pending. */
   bytes: number
@@ -127,7 +130,12 @@ export class EmbeddedEngine implements MemoryEngine {
   abilitiesChanged (): void {
     if (this.#thread === null) return
     this.#thread.ahead.forget()
-    send(this.#thread, { kind: 'abilities', abilities: this.#options.abilities() })
+    send(this.#thread, { kind: 'abilities', abilities: this.#thread.abilities = this.#options.abilities() })
+  }
+
+  /** Upstreams have other models: most are of no use here, and what was tried in vain is not tried again for them. */
+  modelsChanged (): void {
+    if (this.#thread !== null && !isDeepStrictEqual(this.#thread.abilities, this.#options.abilities())) this.abilitiesChanged()
   }
 
   async close (): Promise<void> {
@@ -159,8 +167,9 @@ export class EmbeddedEngine implements MemoryEngine {
 
   #start (): Thread {
     const slots = new AnswerSlots()
+    const abilities = this.#options.abilities()
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
-      execArgv: [], workerData: { path: this.#options.path(), abilities: this.#options.abilities(), slots: slots.shared },
+      execArgv: [], workerData: { path: this.#options.path(), abilities, slots: slots.shared },
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB }
     })
     worker.unref()
@@ -168,7 +177,7 @@ export class EmbeddedEngine implements MemoryEngine {
     gate.promise.catch(() => {})
     const ended = deferred<void>()
     const thread: Thread = {
-      worker, slots, pending: new Map(), bytes: 0, bodies: new Map(), errands: new Map(),
+      worker, slots, abilities, pending: new Map(), bytes: 0, bodies: new Map(), errands: new Map(),
       ahead: new EmbedAhead(this.#options.run), opened: gate.promise, ended: ended.promise
     }
     const over = (error: Error): void => {

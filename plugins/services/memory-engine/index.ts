@@ -11,11 +11,11 @@ export default definePlugin({
   name: 'memory-engine',
   kind: 'service',
   apiVersion: 1,
-  requires: { config: core.config, dispatch: core.dispatch },
+  requires: { config: core.config, dispatch: core.dispatch, upstreams: core.upstreams },
   provides: [embeddedMemoryRef],
   databases: [{ path: ({ state }) => fileIn(state), upgrade: async path => (await import('./store/open.js')).openStore(path).close() }],
   register (ctx) {
-    const { config, dispatch } = ctx.services
+    const { config, dispatch, upstreams } = ctx.services
     let errands = 0
     const engine = new EmbeddedEngine({
       path: () => fileIn(config.paths.state),
@@ -24,10 +24,12 @@ export default definePlugin({
       log: (level, message, fields) => ctx.log[level](fields, message)
     })
     ctx.provide(embeddedMemoryRef, engine)
-    let unfollow = (): void => {}
-    ctx.onStart(() => { unfollow = config.onChange(() => engine.abilitiesChanged()) })
+    let follows: ReadonlyArray<() => void> = []
+    ctx.onStart(() => {
+      follows = [config.onChange(() => engine.abilitiesChanged()), upstreams.onModels(() => engine.modelsChanged())]
+    })
     ctx.onStop(async () => {
-      unfollow()
+      for (const end of follows) end()
       await engine.close()
     })
   }

@@ -436,8 +436,9 @@ t.test('in a gateway, vectors and the second pass come from its slots, an upstre
   const json = (value: unknown): EngineScript => ({ headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(value)] })
   const embedded: string[] = []
   const far = await fakeUpstream(t, ['far-embedder'])
+  const listed = ['far-embedder']
   far.engine.answer(({ url, body }) => {
-    if (url === '/v1/models') return json({ data: [{ id: 'far-embedder' }] })
+    if (url === '/v1/models') return json({ data: listed.map(id => ({ id })) })
     const { input, documents } = JSON.parse(body.toString()) as { input: string[], documents: string[] }
     if (url === '/v1/embeddings') return json({ data: input.map((text, index) => ({ index, embedding: [...vectorOf(text), 0.2] })) })
     return json({ results: documents.map((text, index) => ({ index, relevance_score: text.endsWith('barks.') ? 7 : 1 })) })
@@ -492,6 +493,15 @@ t.test('in a gateway, vectors and the second pass come from its slots, an upstre
   await patch({ model: 'rerank' })
   t.match((await call('POST', 'b/memories/recall', { query: 'hounds', trace: true })).body, { trace: { steps: { vectors: /no memory has a vector of this model/ } } },
     'one that cannot embed leaves the words')
+  const first = async (): Promise<string> => {
+    const { results: [{ text }] } = (await call('POST', 'b/memories/recall', { query: 'hound' })).body as unknown as { results: [{ text: string }] }
+    return text
+  }
+  await patch({ model: 'far-embedder', rerank_model: 'far-judge' })
+  t.equal(await first(), 'A hound in its rack.', 'the slot ranks while nothing has the model that is to')
+  listed.push('far-judge')
+  await gateway.gateway.inference().upstreamService.ask('far', new AbortController().signal)
+  t.equal(await first(), 'A hound barks.', 'an upstream ranks as soon as it says that it has the model')
   await patch({ rerank_gateway_url: far.engine.origin, rerank_model: 'far-judge' })
   t.match((await call('POST', 'b/memories/recall', { query: 'hound' })).body.results, [{ text: 'A hound barks.', scores: { reranker: 7 } }, { scores: { reranker: 1 } }],
     'another gateway reranks')
