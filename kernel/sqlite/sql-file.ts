@@ -22,7 +22,7 @@ export interface SqlFileOptions<F extends SqlFile = SqlFile> {
   /** Further settings, such as `secure_delete = ON`. */
   readonly pragmas?: readonly string[]
   /** What the file is opened as: `SqlFile` unless it says otherwise. */
-  readonly File?: new (connection: SqlConnection) => F
+  readonly File?: new (connection: SqlConnection, lockWaitMs: number) => F
 }
 
 interface Statement {
@@ -51,11 +51,13 @@ const MOST_STATEMENTS = 400
  */
 export class SqlFile {
   readonly #connection: SqlConnection
+  readonly #lockWaitMs: number
   readonly #statements = new Map<string, Statement>()
   #depth = 0
 
-  constructor (connection: SqlConnection) {
+  constructor (connection: SqlConnection, lockWaitMs: number) {
     this.#connection = connection
+    this.#lockWaitMs = lockWaitMs
   }
 
   all<T> (sql: string, values: readonly SqlValue[] = []): T[] {
@@ -104,7 +106,6 @@ export class SqlFile {
    * another connection is at the file, or the disk takes nothing.
    */
   foldLog (): boolean {
-    const [{ timeout }] = this.#prepared('PRAGMA busy_timeout').all([]) as [{ readonly timeout: number }]
     try {
       this.#connection.exec('PRAGMA busy_timeout = 0')
       const [{ busy }] = this.#prepared('PRAGMA wal_checkpoint(TRUNCATE)').all([]) as [{ readonly busy: number }]
@@ -112,7 +113,7 @@ export class SqlFile {
     } catch {
       return false
     } finally {
-      this.#connection.exec(`PRAGMA busy_timeout = ${timeout}`)
+      this.#connection.exec(`PRAGMA busy_timeout = ${this.#lockWaitMs}`)
     }
   }
 
@@ -154,7 +155,7 @@ export function openSqlFileWith<F extends SqlFile = SqlFile> (
   chmodSync(path, PRIVATE)
   const connection = new Driver(path)
   try {
-    const file = File === undefined ? new SqlFile(connection) as F : new File(connection)
+    const file = File === undefined ? new SqlFile(connection, lockWaitMs) as F : new File(connection, lockWaitMs)
     file.exec(`PRAGMA busy_timeout = ${lockWaitMs}`)
     file.exec('PRAGMA journal_mode = WAL')
     file.exec(`PRAGMA synchronous = ${durability.toUpperCase()}`)
