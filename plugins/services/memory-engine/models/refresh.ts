@@ -193,6 +193,7 @@ export function refreshWork (core: Core): Work {
       if (made.outcome === 'refresh_failed_empty_candidate') throw new PermanentFailure('the model answered with an empty document')
       run.commit(() => {
         const isSkipped = made.outcome === 'content_preserved_no_new_facts'
+        run.progress(isSkipped ? 'reading' : 'writing', STEPS, STEPS)
         const why = made.mode === 'full' ? 'no_sources_in_scope' : 'no_new_facts'
         const skipped = isSkipped ? { mental_models: [], reflect_skipped: why } : {}
         table.refreshed(bank.seq, table.get(bank.seq, model.id)!, {

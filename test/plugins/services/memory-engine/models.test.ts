@@ -75,7 +75,7 @@ t.test('a refresh writes what the model makes of the memories in scope, keeps wh
   await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', tags: ['mm'] }, { content: 'Alice hates cats.', tags: ['other'] }] })
   await call('POST', 'b/directives', { name: 'tone', content: 'Be formal.', tags: ['mm'] })
   const { body: made } = await call('POST', 'b/mental-models', { id: 'mm', name: 'Alice', source_query: 'Where does Alice work?', tags: ['mm'] })
-  t.match(await over(call, 'b', made.operation_id), { status: 'completed', result_metadata: { mental_model_id: 'mm', outcome: 'content_written' }, details: { outcome: 'content_written' } })
+  t.match(await over(call, 'b', made.operation_id), { status: 'completed', result_metadata: { mental_model_id: 'mm', outcome: 'content_written' }, details: { outcome: 'content_written' }, progress: { stage: 'writing', processed: 2, total: 2 } })
   t.match(progress, [{ stage: 'writing', processed: 1, total: 2 }], 'as it was while the model wrote')
   t.match(prompts[0], /Alice works at Acme/)
   t.match(prompts[0], /tone: Be formal/)
@@ -98,7 +98,7 @@ t.test('a refresh writes what the model makes of the memories in scope, keeps wh
   })
   t.equal((await call('GET', 'b/mental-models/mm')).body.content, '', 'and kept nothing of it')
   const { body: empty } = await call('POST', 'b/mental-models', { name: 'Nobody', source_query: 'Who?', tags: ['none'] })
-  t.match(await over(call, 'b', empty.operation_id), { status: 'completed', result_metadata: { outcome: 'content_preserved_no_new_facts' }, progress: { stage: 'reading', processed: 0, total: 2 } }, 'nothing to read needs no model')
+  t.match(await over(call, 'b', empty.operation_id), { status: 'completed', result_metadata: { outcome: 'content_preserved_no_new_facts' }, progress: { stage: 'reading', processed: 2, total: 2 } }, 'nothing to read needs no model')
 })
 
 t.test('a delta refresh edits the sections that new memories have to do with, and leaves the others byte for byte', async t => {
