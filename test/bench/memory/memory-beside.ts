@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import type { Dispatcher } from 'undici'
 import type { Bar } from '../lists.js'
 import { residentOf } from '../process-use.js'
+import { conversationsOf } from './locomo.js'
 import { EMBED_MODEL } from './memory-models.js'
 import { answered, besideHindsight, called, gateway, type Running } from './memory-servers.js'
 
@@ -44,10 +44,7 @@ interface Texts {
 }
 
 function textsOf (file: string): Texts {
-  const conversations = JSON.parse(readFileSync(file, 'utf8')) as ReadonlyArray<{
-    readonly conversation: object
-    readonly qa: ReadonlyArray<{ readonly question: string }>
-  }>
+  const conversations = conversationsOf(file)
   const turns = conversations.flatMap(({ conversation }) => Object.values(conversation).filter(Array.isArray).flat())
   const found = (turns as Array<{ readonly text: string }>).map(({ text }) => /^[^.!?\n]{20,}[.!?]/.exec(text)?.[0]).filter(text => text !== undefined)
   const questions = conversations.flatMap(({ qa }) => qa.map(({ question }) => question))

@@ -8,6 +8,7 @@ import { codeOf, modelNumber, normalized } from '../../../plugins/services/memor
 import { openStore } from '../../../plugins/services/memory-engine/store/open.js'
 import type { Bar } from '../lists.js'
 import { callsOf, type Call } from './memory-calls.js'
+import { none } from './memory-models.js'
 import { createTexts, madeUpVector } from './memory-texts.js'
 
 /** A bank of a million memories: what of it is in the memory of the process. Mebibytes and milliseconds. */
@@ -71,14 +72,13 @@ export function fill (path: string, memories: number): void {
 
 /** An engine whose vectors are made up, on the database at this path. */
 export function openOn (path: string): EmbeddedEngine {
-  const off = { model: null, why: 'not in this run' } as const
   const run = (errand: Errand): Promise<ErrandAnswer> => {
     const { input } = JSON.parse(Buffer.from((errand as { body: Uint8Array }).body).toString('utf8')) as { input: string[] }
     const data = input.map((text, index) => ({ index, embedding: madeUpVector(text) }))
     return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
   }
   return new EmbeddedEngine({
-    path: () => path, abilities: () => ({ embed: { model: MODEL, why: null }, rerank: off, chat: off }), run, log: () => {}
+    path: () => path, abilities: () => ({ embed: { model: MODEL, why: null }, rerank: none, chat: none }), run, log: () => {}
   })
 }
 

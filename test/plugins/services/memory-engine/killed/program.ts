@@ -8,11 +8,16 @@ import { bytesOf, noModels } from '../support.js'
 
 type Fields = Record<string, string>
 
-/** The engine of a program that is killed: what it is asked, and what is said of that. */
-export interface Program {
+/** The engine of a program of its own, without what goes on in the background. */
+export interface Opened {
   readonly core: Core
   /** As `call` of a `Wire`, but that it rejects what is refused. */
   readonly ask: (method: string, target: string, body?: Buffer | object, headers?: Fields) => Promise<Fields>
+  readonly close: () => void
+}
+
+/** The engine of a program that is killed: what it is asked, and what is said of that. */
+export interface Program extends Opened {
   /** Resolves when an operation, or all its parts, are over. */
   readonly ended: (id: string) => Promise<void>
   /** Says that an operation was acknowledged, waits until it is over, and says so. */
@@ -24,22 +29,14 @@ export function say (line: string): void {
   writeSync(1, `${line}\n`)
 }
 
-export function openProgram (path: string, outside: Partial<Core['outside']> = {}): Program {
+export function openCore (path: string, outside: Partial<Core['outside']> = {}, now = (): number => Date.now()): Opened {
+  const closing = new AbortController()
   const core: Core = {
-    store: openStore(path), now: () => Date.now(), log: () => {}, closing: new AbortController().signal,
+    store: openStore(path), now, log: () => {}, closing: closing.signal,
     outside: outsideOf(outside),
     hooks: { retaining: [], retained: [], answered: [], retainLater: null }
   }
-  startBackground(core)
-  const waiting = new Map<string, () => void>()
-  const over = new Set<string>()
-  operationsOf(core).ended.push(({ id, parentId }) => {
-    for (const each of [id, parentId ?? id]) {
-      over.add(each)
-      waiting.get(each)?.()
-    }
-  })
-  const ask: Program['ask'] = async (method, target, body, headers = { 'content-type': 'application/json' }) => {
+  const ask: Opened['ask'] = async (method, target, body, headers = { 'content-type': 'application/json' }) => {
     const sent = body === undefined ? Buffer.alloc(0) : Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
     const [place = '', query = ''] = target.split('?')
     const answer = await answerRequest(core, {
@@ -49,6 +46,25 @@ export function openProgram (path: string, outside: Partial<Core['outside']> = {
     if (answer.status >= 300) throw new Error(`${method} ${target}: ${answer.status} ${bytes.toString()}`)
     return answer.headers['content-type'] === 'application/zip' ? { bytes: bytes.toString('base64') } : JSON.parse(bytes.toString()) as Fields
   }
+  const close = (): void => {
+    closing.abort(new Error('the memory engine is closing'))
+    core.store.close()
+  }
+  return { core, ask, close }
+}
+
+export function openProgram (path: string, outside: Partial<Core['outside']> = {}): Program {
+  const opened = openCore(path, outside)
+  const { core } = opened
+  startBackground(core)
+  const waiting = new Map<string, () => void>()
+  const over = new Set<string>()
+  operationsOf(core).ended.push(({ id, parentId }) => {
+    for (const each of [id, parentId ?? id]) {
+      over.add(each)
+      waiting.get(each)?.()
+    }
+  })
   const ended: Program['ended'] = async id => {
     if (!over.has(id)) await new Promise<void>(resolve => waiting.set(id, resolve))
   }
@@ -57,7 +73,7 @@ export function openProgram (path: string, outside: Partial<Core['outside']> = {
     await ended(id!)
     say(`over ${name}`)
   }
-  return { core, ask, ended, done }
+  return { ...opened, ended, done }
 }
 
 /** What is given stays a property of its object: it may change. */

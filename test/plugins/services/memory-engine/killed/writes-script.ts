@@ -2,7 +2,7 @@ interface ScriptStep {
   readonly method: string
   /** Below `/v1/default/banks/`; `$id` is the id of the memory with the text `id`. */
   readonly path: string
-  readonly body?: unknown
+  readonly body?: object
   readonly id?: string
   /** What lists after it: `bank: text`, sorted. */
   readonly then: readonly string[]
