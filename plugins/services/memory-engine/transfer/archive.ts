@@ -66,6 +66,9 @@ export interface TransferObservation {
   readonly mentioned_at: string | null
   readonly observation_scopes: unknown
   readonly proof_count: number
+  /** Both of one that is hidden alone. */
+  readonly invalidation_reason?: string | null
+  readonly invalidated_at?: string
   readonly sources: ReadonlyArray<{ readonly document_id: string, readonly fact_index: number }>
 }
 
@@ -74,6 +77,8 @@ export const bankTables: readonly BankTable[] = ['banks', 'mental_models', 'dire
 export const historyTables = ['audit_log', 'llm_requests'] as const
 /** Hidden facts, as a Hindsight server has them: see `hidden.ts`. */
 export const HIDDEN = 'data/invalidated_memory_units.json'
+/** Observations that were hidden; a Hindsight server leaves them out. */
+export const HIDDEN_OBSERVATIONS = 'invalidated_observations.json'
 /** Other names of the bank; a Hindsight server leaves them out. */
 export const ALIASES = 'bank_aliases.json'
 
@@ -81,6 +86,7 @@ export interface Archive {
   readonly type: 'documents' | 'bank'
   readonly sourceBankId: string
   readonly documents: readonly TransferDocument[]
+  /** Those that were hidden stand behind the others. */
   readonly observations: readonly TransferObservation[]
   readonly rows: Readonly<Partial<Record<BankTable, readonly JsonRow[]>>>
   readonly knowledgePages: readonly JsonRow[]
@@ -102,6 +108,7 @@ export interface BankRest {
 export interface BankSink {
   addDocument (document: TransferDocument): void
   addObservations (observations: Iterable<TransferObservation>): Promise<void>
+  addHiddenObservations (observations: Iterable<TransferObservation>): Promise<void>
   /** Rows of facts that are hidden. */
   addHidden (rows: Iterable<JsonRow>): Promise<void>
   addRows (table: BankTable, rows: Iterable<JsonRow>): Promise<void>
@@ -132,6 +139,10 @@ export class ArchiveWriter implements BankSink {
 
   async addObservations (observations: Iterable<TransferObservation>): Promise<void> {
     this.#counts.observation_count = await this.#list('observations.json', observations, false)
+  }
+
+  async addHiddenObservations (observations: Iterable<TransferObservation>): Promise<void> {
+    await this.#list(HIDDEN_OBSERVATIONS, observations, false)
   }
 
   async addRows (table: BankTable, rows: Iterable<JsonRow>): Promise<void> {

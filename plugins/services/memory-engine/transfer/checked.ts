@@ -42,6 +42,12 @@ export function time (value: unknown, at: string): string | null {
   return said
 }
 
+export function moment (value: unknown, at: string): string {
+  const said = time(value, at)
+  if (said === null) throw wrong(at, 'an ISO time')
+  return said
+}
+
 export function oneOf<T extends string> (value: unknown, known: readonly T[], at: string): T {
   const said = text(value, at)
   if (!known.includes(said as T)) throw wrong(at, `one of ${known.join(', ')}`)

@@ -53,6 +53,10 @@ class Copy implements BankSink {
     }
   }
 
+  addHiddenObservations (observations: Iterable<TransferObservation>): Promise<void> {
+    return this.addObservations(observations)
+  }
+
   /** They stand in their documents. */
   async addHidden (): Promise<void> {}
 

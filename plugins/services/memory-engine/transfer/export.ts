@@ -71,7 +71,10 @@ export async function readBank (core: Core, bank: BankRow, options: ExportOption
       if (document !== undefined) addDocument(core, sink, document, places, options.observations)
     }
   }
-  await sink.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
+  const observations = (state: 'valid' | 'invalidated'): Iterable<TransferObservation> =>
+    options.data && options.observations ? observationsOf(core, bank, places, state) : []
+  await sink.addObservations(observations('valid'))
+  await sink.addHiddenObservations(observations('invalidated'))
   if (options.type === 'bank' && options.data && options.documentIds === null) await sink.addHidden(hiddenOf(core, bank))
   if (options.config) await addConfig(core, sink, bank)
   if (options.knowledge) await addModels(core, sink, bank)
@@ -147,7 +150,9 @@ function editsOf (row: MemoryRow, changes: readonly MemoryChange[] | undefined):
 }
 
 /** Those whose sources are all in the archive. */
-function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Generator<TransferObservation> {
+function* observationsOf (
+  { store }: Core, bank: BankRow, places: Places, state: 'valid' | 'invalidated'
+): Generator<TransferObservation> {
   const place = (source: number): TransferObservation['sources'][number] | null => {
     const at = places.get(source)
     if (at === undefined) return null
@@ -155,7 +160,7 @@ function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Gener
     return document === undefined ? null : { document_id: document.id, fact_index: at % FACTS_MOST }
   }
   const rows = inSlices(after => store.all<MemoryRow>(`SELECT * FROM memories
-    WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]))
+    WHERE bank = ? AND fact_type = 'observation' AND state = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, state, after]))
   for (const row of rows) {
     const sources = store.all<{ source: number }>('SELECT source FROM memory_sources WHERE memory = ? ORDER BY source', [row.seq])
       .map(({ source }) => place(source))
@@ -168,7 +173,9 @@ function* observationsOf ({ store }: Core, bank: BankRow, places: Places): Gener
       ),
       occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
       mentioned_at: wireTime(row.mentioned_at),
-      observation_scopes: parsed(row.observation_scopes), proof_count: row.proof_count, sources: sources as TransferObservation['sources']
+      observation_scopes: parsed(row.observation_scopes), proof_count: row.proof_count,
+      ...row.invalidated_at !== null && { invalidation_reason: row.invalidation_reason, invalidated_at: wireTime(row.invalidated_at) },
+      sources: sources as TransferObservation['sources']
     }
   }
 }

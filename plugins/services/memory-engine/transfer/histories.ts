@@ -2,7 +2,7 @@ import { eventKinds, type EventKind } from '../documents/document-table.js'
 import { factTypes, type FactType } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import { wireTime } from '../wire/times.js'
-import { array, object, oneOf, optional, text, time, whole, wrong } from './checked.js'
+import { array, moment, object, oneOf, optional, text, whole } from './checked.js'
 
 /** An edit of a memory: what it said before. Times are ISO. */
 export interface MemoryChange {
@@ -96,10 +96,4 @@ export function eventsOf (value: unknown, at: string): readonly DocumentEvent[] 
       facts_removed: whole(row.facts_removed ?? 0, `${place}.facts_removed`)
     }
   })
-}
-
-function moment (value: unknown, at: string): string {
-  const said = time(value, at)
-  if (said === null) throw wrong(at, 'an ISO time')
-  return said
 }

@@ -50,12 +50,7 @@ export class Importing {
     const chunks = this.#chunks(seq, given)
     if (given.created_at !== null) store.run('UPDATE documents SET created_at = ? WHERE seq = ?', [Date.parse(given.created_at), seq])
     this.#facts.set(given.id, given.facts.map(fact => this.#fact(fact, seq, chunks)))
-    for (const fact of given.invalidated) {
-      const memory = this.#fact(fact, seq, chunks)
-      const [reason, at] = [fact.invalidation_reason ?? null, timeOf(fact.invalidated_at) ?? this.#now]
-      if (!this.#isStaged) invalidateMemory(store, this.#row(memory), reason, this.#now)
-      store.run('UPDATE memories SET invalidation_reason = ?, invalidated_at = ? WHERE seq = ?', [reason, at, memory])
-    }
+    for (const fact of given.invalidated) this.#hide(this.#fact(fact, seq, chunks), fact)
     const ids = this.#newIds
     writeEvents(store, seq, given.events, id => ids.get(id) ?? id)
     ids.clear()
@@ -67,12 +62,14 @@ export class Importing {
     const sources = given.sources.map(({ document_id: id, fact_index: index }) => this.#facts.get(id)?.[index])
     if (sources.length === 0 || sources.some(source => source === undefined)) return void (this.#lostObservations += 1)
     this.#observations += 1
-    this.#memories.push(this.#insert({
+    const seq = this.#insert({
       document: null, chunk: null, text: given.text, context: given.context, factType: 'observation', entities: namesOf(given), tags: given.tags,
       metadata: {},
       observationScopes: given.observation_scopes, ...whenOf(given), proofCount: given.proof_count,
       sources: sources as number[], ...createdAtOf(given)
-    }, given))
+    }, given)
+    this.#memories.push(seq)
+    if (given.invalidated_at !== undefined) this.#hide(seq, given)
   }
 
   end (): Imported {
@@ -137,6 +134,14 @@ export class Importing {
     const at = timeOf(editedAt)
     if (at !== null) store.run('UPDATE memories SET edited_at = ? WHERE seq = ?', [at, seq])
     return seq
+  }
+
+  /** As it was hidden where it comes from. */
+  #hide (seq: number, given: Pick<TransferFact, 'invalidation_reason' | 'invalidated_at'>): void {
+    const { store } = this.#core
+    const [reason, at] = [given.invalidation_reason ?? null, timeOf(given.invalidated_at) ?? this.#now]
+    if (!this.#isStaged) invalidateMemory(store, this.#row(seq), reason, this.#now)
+    store.run('UPDATE memories SET invalidation_reason = ?, invalidated_at = ? WHERE seq = ?', [reason, at, seq])
   }
 
   #row (seq: number): MemoryRow {

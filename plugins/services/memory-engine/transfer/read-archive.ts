@@ -1,11 +1,11 @@
 import {
-  ALIASES, bankTables, HIDDEN, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
+  ALIASES, bankTables, HIDDEN, HIDDEN_OBSERVATIONS, SCHEMA_VERSION, type Archive, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
 import { aliasesIn } from '../aliases/archived.js'
 import { factTypes } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
-import { array, object, oneOf, optional, strings, text, time, whole, type JsonRow } from './checked.js'
+import { array, moment, object, oneOf, optional, strings, text, time, whole, type JsonRow } from './checked.js'
 import { withHidden } from './hidden.js'
 import { changesOf, eventsOf } from './histories.js'
 import { recordOf } from './import-records.js'
@@ -39,12 +39,13 @@ export async function readArchive (bytes: Buffer): Promise<Archive> {
   await eachInTurns(names, name => files.get(name)!.length, name => { documents.push(documentOf(parsed(files, name), name)) })
   const observations = list(files, 'observations.json').map((each, n) => observationOf(each, `observations.json[${n}]`))
   mustBeWhole(manifest, documents, observations)
+  const hidden = list(files, HIDDEN_OBSERVATIONS).map((each, n) => hiddenObservationOf(each, `${HIDDEN_OBSERVATIONS}[${n}]`))
   const rowsOf = (name: string): JsonRow[] => list(files, name).map((row, n) => object(row, `${name}[${n}]`))
   return {
     type,
     sourceBankId: text(manifest.source_bank_id, 'manifest.json: source_bank_id'),
     documents: withHidden(documents, rowsOf(HIDDEN), factOf),
-    observations,
+    observations: [...observations, ...hidden],
     rows: Object.fromEntries(bankTables.filter(table => files.has(`${table}.json`)).map(table => [table, rowsOf(`${table}.json`)])),
     knowledgePages: rowsOf('knowledge_pages.json'),
     records: rowsOf(AUDIT_LOG).map((row, n) => recordOf(row, `${AUDIT_LOG}[${n}]`)),
@@ -189,6 +190,14 @@ function observationOf (value: unknown, at: string): TransferObservation {
       const { document_id: document, fact_index: index } = object(source, `${at}.sources[${n}]`)
       return { document_id: text(document, `${at}.sources[${n}].document_id`), fact_index: whole(index, `${at}.sources[${n}].fact_index`) }
     })
+  }
+}
+
+function hiddenObservationOf (value: unknown, at: string): TransferObservation {
+  const { invalidation_reason: reason, invalidated_at: since } = object(value, at)
+  return {
+    ...observationOf(value, at),
+    invalidation_reason: optional(reason, `${at}.invalidation_reason`), invalidated_at: moment(since, `${at}.invalidated_at`)
   }
 }
 

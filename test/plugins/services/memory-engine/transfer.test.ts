@@ -130,6 +130,45 @@ t.test('documents and memories bring what happened to them: into a bank that is 
   t.match((await call('GET', 'old/documents/d/history')).body, { total: 1, items: [{ kind: 'retain', facts_added: 1 }] }, 'an archive that does not tell them is one retain')
 })
 
+t.test('observations that were hidden come hidden, with why, when and what they said before: into a bank that is there, a new one and a clone', async t => {
+  const { call, engine } = openWithChat(t, ({ messages }) => {
+    const [id] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(messages.at(-1)!.content.split('NEW FACTS')[1]!)!
+    return JSON.stringify({ creates: [{ text: 'Alice works.', source_fact_ids: [id] }] })
+  })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', document_id: 'd' }] })
+  await over(call, 'b', (await call('POST', 'b/consolidate')).body.operation_id)
+  const { body: { items: [{ id }] } } = await call('GET', 'b/memories/list?type=observation')
+  await call('PATCH', `b/memories/${id}`, { text: 'Alice works much.' })
+  await call('PATCH', `b/memories/${id}`, { state: 'invalidated', reason: 'seldom' })
+  const hidden = async (bank: string): Promise<Record<string, unknown>> => {
+    const { body: { items } } = await call('GET', `${bank}/memories/list?type=observation&state=all`)
+    const [{ updated_at: _, source_memory_ids: sources, ...row }] = items
+    return { ...row, id: items.length, facts: sources.length }
+  }
+  const before = await hidden('b')
+  t.match(before, { text: 'Alice works much.', state: 'invalidated', invalidation_reason: 'seldom', invalidated_at: String, edited_at: String, id: 1, facts: 1 })
+  const documents = await exported({ call, engine }, 'b', 'document-transfer/export?include_observations=true')
+  const bank = await exported({ call, engine }, 'b', 'transfer/export')
+  t.match(JSON.parse(unzip(bank, 1e6).get('manifest.json')!.toString()), { observation_count: 0 }, 'a server reads what it knows, and counts that')
+  const brought = async (into: string, path: string, archive: Buffer): Promise<Record<string, unknown>> =>
+    (await over(call, into, (await call('POST', `${into}/${path}`, ...form('file', 'a.zip', archive))).body.operation_id)).result_metadata
+  await call('PUT', 'c', {})
+  t.match(await brought('c', 'document-transfer', documents), { observations_imported: 1, observations_skipped: 0 })
+  t.match(await brought('n', 'transfer/import', bank), { observations_imported: 1, observations_skipped: 0 })
+  await over(call, 'b', (await call('POST', 'b/clone?target_bank_id=twin')).body.operation_id)
+  for (const name of ['c', 'n', 'twin']) {
+    t.same(await hidden(name), before, name)
+    const { body: { items: [{ id: own }] } } = await call('GET', `${name}/memories/list?type=observation&state=invalidated`)
+    t.match((await call('POST', `${name}/memories/recall`, { query: 'Alice works much' })).body.results, { length: 1, 0: { text: 'Alice works at Acme.' } })
+    await call('PATCH', `${name}/memories/${own}`, { state: 'valid' })
+    t.match((await call('GET', `${name}/memories/${own}/history`)).body, { length: 1, 0: { previous_text: 'Alice works.' } })
+    t.match((await call('POST', `${name}/memories/recall`, { query: 'much' })).body.results, [{ text: 'Alice works much.' }], 'and can be brought back')
+  }
+  const older = zipInMemory()
+  for (const [name, bytes] of unzip(bank, 1e6)) if (name !== 'invalidated_observations.json') older.add(name, bytes)
+  t.match(await brought('older', 'transfer/import', older.end()), { facts_imported: 1, observations_imported: 0 })
+})
+
 t.test('a large archive comes into a bank slice by slice: others are served meanwhile, and it is undone until it is committed', async t => {
   const folder = t.testdir()
   const wire = openInThread(t, folder)
@@ -241,6 +280,7 @@ t.test('an archive is checked whole before it changes anything', async t => {
     [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":"many"}]}'), /facts\[0\]\.changes must be a list/],
     [with_('documents/000001.json', '{"id":"x","facts":[{"fact_type":"world","text":"x","changes":[{"changed_at":"2024-05-01","kind":"moved","previous_text":"y"}]}]}'), /changes\[0\]\.kind must be one of edited/],
     [with_('observations.json', '[{"text":"x","changes":[7]}]'), /observations\.json\[0\]\.changes\[0\] must be an object/],
+    [with_('invalidated_observations.json', '[{"text":"x"}]'), /invalidated_observations\.json\[0\]\.invalidated_at must be an ISO time/],
     [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
     [with_('history/audit_log.json', '[{"action":"retain","transport":"http"}]'), /audit_log\.json\[0\]\.started_at must be an ISO time/],
     [with_('history/audit_log.json', '[{"action":7}]'), /audit_log\.json\[0\]\./],
