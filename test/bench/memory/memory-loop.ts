@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import type { Bar } from '../lists.js'
 import { startProgram, startShipped, type BenchProgram } from '../servers.js'
+import { percentile } from '../streams.js'
+import { chatBeside, COMPUTING, computingBeside, onTheClock, worse, type Chat, type OnTheClock } from './memory-clock.js'
 import { createTexts } from './memory-texts.js'
 import type { Held } from './memory-watch.js'
 
@@ -10,6 +12,10 @@ import type { Held } from './memory-watch.js'
 export interface MemoryLoop {
   readonly memories: number
   readonly steps: Readonly<Record<string, LoopStep>>
+  /** Over all steps but the idle one. */
+  readonly at_work: OnTheClock
+  /** The same while the memory rests and others compute, the worse of before the steps and behind them. */
+  readonly beside_computing: OnTheClock
   /** Of a recall in another bank while an archive is brought into one that is there. */
   readonly recall_beside_import: { readonly count: number, readonly p50: number, readonly most: number }
   /** Of the gateway's process with its memory in it, at the end. */
@@ -17,7 +23,7 @@ export interface MemoryLoop {
 }
 
 export interface LoopStep extends Held {
-  /** Longest pause between two pieces of a chat stream, which come every 5 ms. */
+  /** Longest pause between two pieces of a chat stream, which come every 5 ms, as a thread of its own reads it. */
   readonly gap: number
   readonly seconds: number
 }
@@ -27,6 +33,7 @@ const LARGE_BATCH = 5000
 const LARGE_BATCHES = 4
 const RECALLS = 300
 const AT_ONCE = 4
+const COMPUTE_MS = 15_000
 
 interface Answer {
   readonly status: number
@@ -71,28 +78,6 @@ class Client {
 
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
-/** A chat that goes on until it is left; tells the longest pause since it was last asked. */
-async function chatBeside (origin: string): Promise<{ gap (): number, leave (): void }> {
-  const { body } = await request(`${origin}/v1/chat/completions`, {
-    method: 'POST', headers: { 'content-type': 'application/json' }, bodyTimeout: 0,
-    body: JSON.stringify({ model: 'models/agent', stream: true, messages: [{ role: 'user', content: 'go on' }] })
-  })
-  let [last, gap] = [performance.now(), 0]
-  body.on('data', () => {
-    const now = performance.now()
-    gap = Math.max(gap, now - last)
-    last = now
-  }).on('error', () => {})
-  return {
-    gap () {
-      const most = gap
-      gap = 0
-      return most
-    },
-    leave: () => { body.destroy() }
-  }
-}
-
 /** As it ships, with its memory on; chats and vectors are those of an upstream. */
 async function startGateway (home: string, upstream: string): Promise<BenchProgram> {
   await mkdir(join(home, 'etc/svc'), { recursive: true })
@@ -111,7 +96,7 @@ export async function measureLoop (home: string, memories: number, say: (text: s
   try {
     return await measured(gateway, client, chat, memories, say)
   } finally {
-    chat.leave()
+    await chat.leave()
     await client.close()
     await gateway.stop()
     await upstream.stop()
@@ -119,18 +104,31 @@ export async function measureLoop (home: string, memories: number, say: (text: s
 }
 
 async function measured (
-  gateway: BenchProgram, client: Client, chat: { gap (): number }, memories: number, say: (text: string) => void
+  gateway: BenchProgram, client: Client, chat: Chat, memories: number, say: (text: string) => void
 ): Promise<MemoryLoop> {
   const { sentence, item } = createTexts(2)
   const steps: Record<string, LoopStep> = {}
+  let gaps: number[] = []
+  const beside = async (): Promise<OnTheClock> => {
+    let found: OnTheClock | null = null
+    await computingBeside(async () => {
+      await chat.gaps()
+      await gateway.ask<Held>('held in all')
+      await pause(COMPUTE_MS)
+      found = onTheClock(await gateway.ask<Held>('held in all'), await chat.gaps())
+    })
+    return found!
+  }
   const step = async (name: string, work: () => Promise<unknown>): Promise<void> => {
-    chat.gap()
+    await chat.gaps()
     await gateway.ask<Held>('held')
     const from = performance.now()
     await work()
     const seconds = (performance.now() - from) / 1000
     const { most, p999, used } = await gateway.ask<Held>('held')
-    const gap = chat.gap()
+    const paused = await chat.gaps()
+    gaps = [...gaps, ...paused]
+    const gap = percentile(paused, 100)
     steps[name] = { most, p999, used, gap, seconds }
     say(`  ${name}: ${seconds.toFixed(1)} s; loop held at most ${most.toFixed(1)} ms, p99.9 ${p999.toFixed(1)}, of the processor ${used?.toFixed(1) ?? 'unknown'}; stream paused at most ${gap.toFixed(1)} ms`)
   }
@@ -143,6 +141,8 @@ async function measured (
   await vectors('first')
   await client.json('POST', 'first/memories/recall', { query: sentence(6) })
   await step('idle', () => pause(3000))
+  const before = await beside()
+  gaps = []
   await step(`retained in batches of ${BATCH}`, async () => { for (let made = 0; made < memories; made += BATCH) await retain('loop', BATCH) })
   await step('vectors made', () => vectors('loop'))
   await step(`recalled, ${AT_ONCE} at once`, () => Promise.all(Array.from({ length: AT_ONCE }, async () => {
@@ -154,7 +154,7 @@ async function measured (
     const { operation_id: id } = await client.json('POST', 'large/document-transfer/export') as Record<string, string>
     archive = (await client.send('GET', (await client.done('large', id!)).download_url!)).bytes
   })
-  const beside: number[] = []
+  const recalled: number[] = []
   await step('imported', async () => {
     await client.json('PUT', 'other', {})
     const { type, body } = form(archive)
@@ -166,16 +166,21 @@ async function measured (
     while (!isOver) {
       const from = performance.now()
       await client.json('POST', 'loop/memories/recall', { query: sentence(6) })
-      beside.push(performance.now() - from)
+      recalled.push(performance.now() - from)
     }
     await imported
   })
-  beside.sort((a, b) => a - b)
-  const recalls = { count: beside.length, p50: beside[beside.length >> 1]!, most: beside.at(-1)! }
+  const atWork = onTheClock(await gateway.ask<Held>('held in all'), gaps)
+  // what others take of the cores changes meanwhile
+  const computing = worse(before, await beside())
+  for (const [name, { loop_p999: loop, loop_most: most, gap_p999: gap, gap_most: longest }] of Object.entries({ 'the memory at work': atWork, [`${COMPUTING} threads that compute`]: computing })) {
+    say(`  on the clock, with ${name}: loop held p99.9 ${loop.toFixed(1)} ms, at most ${most.toFixed(1)}; stream paused p99.9 ${gap.toFixed(1)}, at most ${longest.toFixed(1)}`)
+  }
+  const recalls = { count: recalled.length, p50: percentile(recalled, 50), most: percentile(recalled, 100) }
   say(`  recall beside the import of ${LARGE_BATCH * LARGE_BATCHES}: ${recalls.count}, p50 ${recalls.p50.toFixed(0)} ms, at most ${recalls.most.toFixed(0)} ms`)
   const rss = await gateway.memory() / 1024 / 1024
   say(`  ${rss.toFixed(0)} MiB resident`)
-  return { memories, steps, recall_beside_import: recalls, rss_mib: rss }
+  return { memories, steps, at_work: atWork, beside_computing: computing, recall_beside_import: recalls, rss_mib: rss }
 }
 
 function form (archive: Buffer): { readonly type: string, readonly body: Buffer } {
@@ -184,8 +189,23 @@ function form (archive: Buffer): { readonly type: string, readonly body: Buffer 
   return { type: `multipart/form-data; boundary=${mark}`, body: Buffer.concat([Buffer.from(head), archive, Buffer.from(`\r\n--${mark}--\r\n`)]) }
 }
 
-/** What the thread itself used, where that is known: on a busy machine others take more than it does. */
-export function loopBars ({ steps }: MemoryLoop): readonly Bar[] {
+const MOST_MS = 10
+/** What it takes on the clock beside others that compute. */
+const MOST_TIMES = 1.5
+
+/**
+ * The longest hold in what the thread itself used, where that is known: on a busy machine others take more than it does. On the
+ * clock the same gateway beside others that compute says what the cores give it: the longest of many is chance, p99.9 is not.
+ */
+export function loopBars ({ steps, at_work: work, beside_computing: computing }: MemoryLoop): readonly Bar[] {
   const value = Math.max(...Object.values(steps).map(({ used, most }) => used ?? most))
-  return [{ name: 'memory: event loop of the gateway held, ms', value, limit: '< 10', ok: value < 10 }]
+  const onTheClock = (name: string, value: number, other: number): Bar => {
+    const limit = Math.max(MOST_MS, MOST_TIMES * other)
+    return { name: `memory: ${name} on the clock, p99.9 ms`, value, limit: `<= ${limit.toFixed(1)}`, ok: value <= limit }
+  }
+  return [
+    { name: 'memory: event loop of the gateway held, ms', value, limit: `< ${MOST_MS}`, ok: value < MOST_MS },
+    onTheClock('event loop held', work.loop_p999, computing.loop_p999),
+    onTheClock('chat stream paused', work.gap_p999, computing.gap_p999)
+  ]
 }

@@ -5,6 +5,7 @@ import type { Errand, ErrandAnswer } from '../../../plugins/services/memory-engi
 import type { Bar } from '../lists.js'
 import { TurnWatch } from '../thread-use.js'
 import { callsOf, type Call } from './memory-calls.js'
+import { none } from './memory-models.js'
 import { createTexts, madeUpVector } from './memory-texts.js'
 
 /** One large bank, in process: words and vectors as many as in a text of people, and made up. */
@@ -34,10 +35,9 @@ export async function measureScale (home: string, memories: number, say: (text: 
     const data = input.map((text, index) => ({ index, embedding: madeUpVector(text) }))
     return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
   }
-  const off = { model: null, why: 'not in this run' } as const
-  let embed: { readonly model: string, readonly why: null } | typeof off = off
+  let embed: { readonly model: string, readonly why: null } | typeof none = none
   const engine = new EmbeddedEngine({
-    path: () => join(home, 'scale.db'), abilities: () => ({ embed, rerank: off, chat: off }), run, log: () => {}
+    path: () => join(home, 'scale.db'), abilities: () => ({ embed, rerank: none, chat: none }), run, log: () => {}
   })
   const call = callsOf(engine)
   const retain = (count: number): Promise<unknown> => call('POST', 'scale/memories', { items: Array.from({ length: count }, item) })

@@ -2,7 +2,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { isMainThread } from 'node:worker_threads'
 import { TurnWatch } from '../thread-use.js'
 
-/** Loaded into a gateway before its own code: asked for `held`, it tells what held the event loop since it was last asked. */
+/**
+ * Loaded into a gateway before its own code: asked for `held`, it tells what held the event loop since it was last asked.
+ * `held in all` counts apart from that.
+ */
 
 /** What held the event loop, in milliseconds. */
 export interface Held {
@@ -17,12 +20,13 @@ export interface Held {
 if (isMainThread) watch()
 
 function watch (): void {
-  const loop = monitorEventLoopDelay({ resolution: 1 })
-  loop.enable()
+  const loops = { 'held': monitorEventLoopDelay({ resolution: 1 }), 'held in all': monitorEventLoopDelay({ resolution: 1 }) }
+  for (const loop of Object.values(loops)) loop.enable()
   const turns = new TurnWatch()
   process.on('message', what => {
-    if (what !== 'held') return void process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() })
-    const held: Held = { most: loop.max / 1e6, p999: loop.percentile(99.9) / 1e6, used: turns.take() }
+    if (what !== 'held' && what !== 'held in all') return void process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() })
+    const loop = loops[what]
+    const held: Held = { most: loop.max / 1e6, p999: loop.percentile(99.9) / 1e6, used: what === 'held' ? turns.take() : null }
     loop.reset()
     process.send!(held)
   })

@@ -174,7 +174,9 @@ function* observationsOf (
       occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
       mentioned_at: wireTime(row.mentioned_at),
       observation_scopes: parsed(row.observation_scopes), proof_count: row.proof_count,
-      ...row.invalidated_at !== null && { invalidation_reason: row.invalidation_reason, invalidated_at: wireTime(row.invalidated_at) },
+      ...row.invalidated_at !== null && {
+        invalidation_reason: row.invalidation_reason, invalidated_at: wireTime(row.invalidated_at)
+      },
       sources: sources as TransferObservation['sources']
     }
   }
