@@ -56,16 +56,19 @@ export class ApiClient {
   /** The answer as it came. */
   async raw (call: ApiCall): Promise<unknown> {
     const timeoutMs = call.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : call.timeoutMs
-    const timeout = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs)
+    const late = new AbortController()
+    const timer = timeoutMs === null ? undefined : setTimeout(() => late.abort(), timeoutMs)
     try {
-      const response = await this.#send(call, timeout)
+      const response = await this.#send(call, late.signal)
       const text = await readText(response)
       if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, text)
       if (text === '') return null
       return JSON.parse(text) as unknown
     } catch (error) {
       if (error instanceof SyntaxError) throw oddAnswer(this.#name(call), 'the answer is not JSON')
-      throw this.#explain(call, error, timeout === null ? null : { signal: timeout, ms: timeoutMs! })
+      throw this.#explain(call, error, timeoutMs === null ? null : { signal: late.signal, ms: timeoutMs })
+    } finally {
+      clearTimeout(timer)
     }
   }
 

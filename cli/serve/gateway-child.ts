@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
+import { within } from '../../kernel/contract/index.js'
 import { CliFailure } from '../failure.js'
 import { programFile } from '../program-file.js'
 import { readableLogLine } from './log-line.js'
@@ -44,19 +45,20 @@ export class GatewayChild {
 
   /** Resolves with its address. Rejects when it ends before it listens, takes too long, or the signal aborts. */
   async ready (timeoutMs: number, signal: AbortSignal): Promise<string> {
-    const timeout = AbortSignal.timeout(timeoutMs)
     const lines = createInterface({ input: this.#child.stdout! })
-    try {
-      const line = await Promise.race([
-        once(lines, 'line', { signal: AbortSignal.any([signal, timeout]) }).then(([first]) => first as string),
-        this.#exited.then(how => { throw new CliFailure(`the gateway did not start (${how})`) })
-      ])
-      return readySchema.parse(JSON.parse(line)).url
-    } catch (error) {
-      signal.throwIfAborted()
-      if (timeout.aborted) throw new CliFailure(`the gateway did not start within ${timeoutMs / 1000} s`)
-      throw error
-    }
+    return await within(signal, timeoutMs, async bound => {
+      try {
+        const line = await Promise.race([
+          once(lines, 'line', { signal: bound }).then(([first]) => first as string),
+          this.#exited.then(how => { throw new CliFailure(`the gateway did not start (${how})`) })
+        ])
+        return readySchema.parse(JSON.parse(line)).url
+      } catch (error) {
+        signal.throwIfAborted()
+        if (bound.aborted) throw new CliFailure(`the gateway did not start within ${timeoutMs / 1000} s`)
+        throw error
+      }
+    })
   }
 
   /** Stops it cleanly and waits until it is gone, with its engines. Rejects when it did not stop cleanly. */

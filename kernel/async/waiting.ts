@@ -88,21 +88,24 @@ function abortReason (signal: AbortSignal): Error {
 }
 
 /**
- * Aborts with `signal`, or with a `TimeoutError` after `ms`; keeps no process alive. `AbortSignal.any` is not for this: it does
- * not hold what it is made of, so that a timeout that nothing else refers to is collected as garbage and never comes, and
- * Node 22 keeps what it makes of one for good.
+ * Does `work` with a signal that aborts with `signal`, if any, or with a `TimeoutError` after `ms`; it is the work that has to
+ * heed it.
+ * Keeps no process alive, and nothing of it stays once the work is over: of an answer that is read later, the reading belongs to
+ * the work. `AbortSignal.any` is not for this: it does not hold what it is made of, so that a timeout that nothing else refers to
+ * is collected as garbage and never comes, and Node 22 keeps what it makes of one for good.
  */
-export function withTimeout (signal: AbortSignal, ms: number): AbortSignal {
-  setMaxListeners(0, signal) // one for each limit that is not over
-  const { controller, dispose } = linkedAbort(signal)
-  if (signal.aborted) return controller.signal
+export async function within<T> (signal: AbortSignal | null, ms: number, work: (bound: AbortSignal) => Promise<T>): Promise<T> {
+  const sources = signal === null ? [] : [signal]
+  setMaxListeners(0, ...sources) // one for each work that is under way
+  const { controller, dispose } = linkedAbort(...sources)
   const timer = setTimeout(() => controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), Math.ceil(ms))
   timer.unref()
-  controller.signal.addEventListener('abort', () => {
+  try {
+    return await work(controller.signal)
+  } finally {
     clearTimeout(timer)
     dispose()
-  }, { once: true })
-  return controller.signal
+  }
 }
 
 /** A signal of its own that aborts with any of the given ones. `dispose` unhooks it from them: they may live long. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { messageOf, withTimeout, type Manifest, type Paths } from '../../../kernel/contract/index.js'
+import { messageOf, within, type Manifest, type Paths } from '../../../kernel/contract/index.js'
 import { loadJson } from '../../../kernel/config/load/load-file.js'
 import { dotted } from '../../../kernel/config/check/shape-check.js'
 import { configFiles } from '../../../kernel/config/parts/config-parts.js'
@@ -52,8 +52,7 @@ async function checkImage (cli: Cli, name: string, tag: string, pinned: string |
   const pin = pinned === '' ? parseImageRef(tag).digest : pinned ?? parseImageRef(tag).digest
   const row = { name, tag, pinned_digest: pin }
   try {
-    const signal = withTimeout(cli.signal, PATIENCE_MS)
-    const digest = await manifestDigest(imageAddress(tag), signal)
+    const digest = await within(cli.signal, PATIENCE_MS, signal => manifestDigest(imageAddress(tag), signal))
     return { ...row, ok: true, digest, matches_pin: pin === null || digest === null ? null : digest === pin, error: null }
   } catch (error) {
     return { ...row, ok: false, digest: null, matches_pin: null, error: reasonOf(error) }

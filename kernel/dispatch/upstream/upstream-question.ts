@@ -1,5 +1,5 @@
 import { request, type Dispatcher } from 'undici'
-import { withTimeout } from '../../async/waiting.js'
+import { within } from '../../async/waiting.js'
 import { messageOf, type Upstream, type UpstreamReading } from '../../contract/index.js'
 import { VIA_HEADER } from '../requests/loop-guard.js'
 import { isClosed } from '../wire/closed-connection.js'
@@ -34,26 +34,34 @@ export async function askUpstream (
 ): Promise<string> {
   const { origin, path, headers, fallbackHeaders } = target
   const { connect_timeout_seconds: connect } = upstream
-  const ask = (): Promise<Dispatcher.ResponseData> => request(`${origin}${path}`, {
-    dispatcher: dispatcher(origin, connect === undefined ? undefined : connect * 1000),
-    headers: ['accept', 'application/json', VIA_HEADER, via.join(', '), ...headers, ...fallbackHeaders],
-    signal: withTimeout(signal, timeoutMs),
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs
+  let hasAnswered = false
+  const ask = (): Promise<string> => within(signal, timeoutMs, async bound => {
+    const answer = await request(`${origin}${path}`, {
+      dispatcher: dispatcher(origin, connect === undefined ? undefined : connect * 1000),
+      headers: ['accept', 'application/json', VIA_HEADER, via.join(', '), ...headers, ...fallbackHeaders],
+      signal: bound,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs
+    })
+    hasAnswered = true
+    return await read(answer, told)
   })
   // a server that closes a connection for its idleness may do so while it is asked: of a question it costs nothing to ask again
-  const answer = await ask().catch((error: unknown) => {
-    if (signal.aborted || !isClosed(error as Error)) throw error
+  return await ask().catch((error: unknown) => {
+    if (hasAnswered || signal.aborted || !isClosed(error as Error)) throw error
     return ask()
   })
-  told.status(answer.statusCode)
+}
+
+async function read ({ statusCode, body }: Dispatcher.ResponseData, told: Told): Promise<string> {
+  told.status(statusCode)
   const chunks: Buffer[] = []
-  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+  for await (const chunk of body as AsyncIterable<Buffer>) {
     told.bytes += chunk.length
     if (told.bytes > LONGEST_ANSWER_BYTES) throw new Error(`${told.what} is larger than 8 MiB`)
     chunks.push(chunk)
   }
-  if (answer.statusCode !== 200) throw new Error(`GET ${told.path} answered ${answer.statusCode}`)
+  if (statusCode !== 200) throw new Error(`GET ${told.path} answered ${statusCode}`)
   return Buffer.concat(chunks).toString('utf8')
 }
 

@@ -5,7 +5,7 @@ import {
 import {
   LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec
 } from '../../contract/provider/engine-runtime.js'
-import { abortable } from '../../async/waiting.js'
+import { abortable, within } from '../../async/waiting.js'
 import { withBudget } from '../../async/budget.js'
 import type { ExitHub } from './watch/exit-hub.js'
 import { lastWords, withoutNoise } from './engine/engine-words.js'
@@ -228,10 +228,11 @@ export class Launcher {
   async #tail (id: string, healthPath: string | null): Promise<readonly string[]> {
     const lines: string[] = []
     try {
-      const signal = AbortSignal.timeout(TAIL_TIMEOUT_MS)
-      for await (const line of this.#deps.runtime.logs(id, { tail: RAW_TAIL_LINES, follow: false, signal })) {
-        lines.push(this.#deps.cleanLine(line))
-      }
+      await within(null, TAIL_TIMEOUT_MS, async signal => {
+        for await (const line of this.#deps.runtime.logs(id, { tail: RAW_TAIL_LINES, follow: false, signal })) {
+          lines.push(this.#deps.cleanLine(line))
+        }
+      })
     } catch {
       // the reason of the failure is known without its log; a log that cannot be read must not hide it
     }

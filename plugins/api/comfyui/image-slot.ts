@@ -1,4 +1,4 @@
-import { svcError, withTimeout, type EngineClient, type GpuArbiter, type NamedSlotConfig, type SlotService } from 'svc-gateway/plugin'
+import { svcError, within, type EngineClient, type GpuArbiter, type NamedSlotConfig, type SlotService } from 'svc-gateway/plugin'
 import type { EngineJobs, ImageEngine } from '../../providers/imagegen/ref.js'
 import { comfyuiError } from './errors.js'
 
@@ -38,18 +38,18 @@ export interface EngineLook {
   readonly jobs: EngineJobs
 }
 
-/** What the engine of a slot works on; one that does not run or answer works on nothing. Never rejects. */
+/** What the engine of a slot works on; one that does not run or answer in time works on nothing. Never rejects. */
 export async function lookAt (
   { engine }: ImageSlotServices, client: EngineClient | null, signal: AbortSignal
 ): Promise<EngineLook> {
   const none = { reachable: false, jobs: { running: 0, pending: 0 } }
   if (client === null) return none
-  return await engine.jobs(client, signal).then(jobs => ({ reachable: true, jobs }), () => none)
+  return await inTime(signal, bound => engine.jobs(client, bound)).then(jobs => ({ reachable: true, jobs }), () => none)
 }
 
 /** The engine is given so long to answer. */
 const ENGINE_TIMEOUT_MS = 4_000
 
-export function engineDeadline (signal: AbortSignal): AbortSignal {
-  return withTimeout(signal, ENGINE_TIMEOUT_MS)
+export function inTime<T> (signal: AbortSignal | null, work: (bound: AbortSignal) => Promise<T>): Promise<T> {
+  return within(signal, ENGINE_TIMEOUT_MS, work)
 }

@@ -1,6 +1,6 @@
 import { defineRoute, handled, type ActivityLog, type AnyRoute, type RequestService } from 'svc-gateway/plugin'
 import { comfyuiError } from './errors.js'
-import { engineDeadline, imageSlot, mustArbitrate, mustHaveImageSlot } from './image-slot.js'
+import { imageSlot, inTime, mustArbitrate, mustHaveImageSlot } from './image-slot.js'
 import { fetchModels, type FetchServices } from './model-fetch.js'
 import type { Launches } from './launches.js'
 import type { Orders } from './orders.js'
@@ -134,7 +134,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
         launches.cancelWaiting(slot.name)
         const client = slots.client(slot.name)
         // not the client's signal alone: who asks and leaves wants it anyway
-        if (client !== null) await engine.cancelAll(client, engineDeadline(new AbortController().signal))
+        if (client !== null) await inTime(null, bound => engine.cancelAll(client, bound))
         return { status: 'cancel_requested' as const }
       })
     }),
@@ -175,7 +175,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       produces: 'image/png',
       handler: async ({ reply, requestId, signal }) => {
         const slot = imageSlot(api)
-        const image = await engine.newest(slot === null ? null : slots.client(slot.name), engineDeadline(signal))
+        const image = await inTime(signal, bound => engine.newest(slot === null ? null : slots.client(slot.name), bound))
         if (image === null) throw comfyuiError('comfyui.no_output', 'the image engine has saved no image yet')
         void reply.headers({
           'x-request-id': requestId, 'content-type': image.contentType, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff'

@@ -4,7 +4,7 @@ import {
 } from 'svc-gateway/plugin'
 import type { RunView } from '../../providers/imagegen/ref.js'
 import { readGauges, type Gauges } from './gauges.js'
-import { engineDeadline, imageSlot, lookAt, type EngineLook, type ImageSlotServices } from './image-slot.js'
+import { imageSlot, lookAt, type EngineLook, type ImageSlotServices } from './image-slot.js'
 import type { ComfyMode, ComfyStatus } from './schemas.js'
 
 export interface StatusServices extends ImageSlotServices {
@@ -18,7 +18,7 @@ export async function comfyStatus (services: StatusServices, signal: AbortSignal
   const status = slot === null ? null : slots.status(slot.name)
   const client: EngineClient | null = slot === null ? null : slots.client(slot.name)
   const [look, inventory, gauges] = await Promise.all([
-    lookAt(services, client, engineDeadline(signal)),
+    lookAt(services, client, signal),
     engine.inventory(),
     readGauges(slot === null ? undefined : gpuOf(slot, hardware.info.gpus))
   ])

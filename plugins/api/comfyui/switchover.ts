@@ -1,6 +1,6 @@
 import { svcError } from 'svc-gateway/plugin'
 import { comfyuiError } from './errors.js'
-import { engineDeadline, imageSlot, lookAt, mustArbitrate, type ImageSlotServices } from './image-slot.js'
+import { imageSlot, lookAt, mustArbitrate, type ImageSlotServices } from './image-slot.js'
 import type { OrderWork } from './orders.js'
 import type { SwitchoverAnswer, SwitchoverBody } from './schemas.js'
 import { modeName } from './status.js'
@@ -47,7 +47,7 @@ function mayBegin ({ gpu }: ImageSlotServices, wanted: 'img' | 'llm', force: boo
 async function mustBeIdle (services: ImageSlotServices, signal: AbortSignal): Promise<void> {
   const slot = imageSlot(services)
   if (slot === null) return
-  const { jobs } = await lookAt(services, services.slots.client(slot.name), engineDeadline(signal))
+  const { jobs } = await lookAt(services, services.slots.client(slot.name), signal)
   const { inFlight, waiting } = services.slots.status(slot.name)
   const running = Math.max(jobs.running, inFlight - jobs.pending)
   const pending = jobs.pending + waiting

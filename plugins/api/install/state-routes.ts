@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fetch } from 'undici'
-import { defineRoute, withTimeout, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, within, type AnyRoute } from 'svc-gateway/plugin'
 import { availableExtensions } from './extensions.js'
 import { completeFirstRun, firstRunFacts, sentinelPath } from './first-run.js'
 import type { InstallApi } from './install-api.js'
@@ -94,9 +94,11 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
 
 async function answers (url: string, signal: AbortSignal): Promise<boolean> {
   try {
-    const response = await fetch(url, { signal: withTimeout(signal, WEB_UI_MS), redirect: 'manual' })
-    await response.body?.cancel()
-    return response.ok
+    return await within(signal, WEB_UI_MS, async bound => {
+      const response = await fetch(url, { signal: bound, redirect: 'manual' })
+      await response.body?.cancel()
+      return response.ok
+    })
   } catch {
     return false
   }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { addAbortSignal, Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
-import { abortable } from 'svc-gateway/plugin'
+import { abortable, within } from 'svc-gateway/plugin'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
 import { AnswerSlots } from './answer-slots.js'
 import { EmbedAhead } from './embed-ahead.js'
@@ -107,21 +107,19 @@ export class EmbeddedEngine implements MemoryEngine {
   async status (): Promise<EngineStatus> {
     const { embed, rerank, chat, extracts } = this.#options.abilities()
     const steps = { vectors: embed.why, rerank: rerank.why, extraction: extracts === true ? chat.why : GRAPH_OFF }
-    let bound = AbortSignal.timeout(OPENING_TIMEOUT_MS)
     let late = `the memory engine has not opened its database within ${OPENING_TIMEOUT_MS / 1000} s`
     try {
-      await this.#ready(bound)
-      bound = AbortSignal.timeout(STATUS_TIMEOUT_MS)
+      await within(null, OPENING_TIMEOUT_MS, bound => this.#ready(bound))
       late = `the memory engine did not answer within ${STATUS_TIMEOUT_MS / 1000} s`
-      const [version, banks] = await Promise.all(['/version', '/v1/default/banks'].map(path =>
+      const [version, banks] = await within(null, STATUS_TIMEOUT_MS, bound => Promise.all(['/version', '/v1/default/banks'].map(path =>
         this.request({ method: 'GET', path, query: path.endsWith('banks') ? 'limit=1' : '', headers: {}, body: null, signal: bound })
-          .then(({ body }) => JSON.parse((body as Buffer).toString('utf8')) as Record<string, unknown>)))
+          .then(({ body }) => JSON.parse((body as Buffer).toString('utf8')) as Record<string, unknown>))))
       return {
         reachable: true, version: version!.api_version as string, features: version!.features as Record<string, boolean>,
         banks: banks!.total as number, degraded: false, detail: null, steps
       }
     } catch (error) {
-      const detail = bound.aborted ? late : (error as Error).message
+      const detail = (error as Error).name === 'TimeoutError' ? late : (error as Error).message
       return { reachable: false, version: null, features: {}, banks: null, degraded: true, detail, steps }
     }
   }

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isAbsolute } from 'node:path'
-import { messageOf } from 'svc-gateway/plugin'
+import { messageOf, within } from 'svc-gateway/plugin'
 import type { Channel } from './channel-names.js'
 import { updateError } from './errors.js'
 import { MOST_MANIFEST_BYTES, parseManifest, type Manifest } from './manifest.js'
@@ -54,16 +54,15 @@ export function manifestUrl ({ override, folder, channel, target }: Place): URL 
  */
 export async function findRelease (transport: ReleaseTransport, place: Place, signal: AbortSignal): Promise<FoundRelease> {
   const url = manifestUrl(place)
-  const timeout = AbortSignal.timeout(MANIFEST_MS)
-  let text: string
-  try {
-    text = url.protocol === 'file:' ? await readManifest(url)
-      : await transport.text(url, MOST_MANIFEST_BYTES, AbortSignal.any([signal, timeout]))
-  } catch (error) {
-    signal.throwIfAborted()
-    const why = timeout.aborted ? `it took longer than ${MANIFEST_MS / 1000} s` : messageOf(error)
-    throw updateError('system.update_error', `the channel ${place.channel} cannot be asked at ${shown(url)}: ${why}`, { cause: error })
-  }
+  const text = await within(signal, MANIFEST_MS, async bound => {
+    try {
+      return url.protocol === 'file:' ? await readManifest(url) : await transport.text(url, MOST_MANIFEST_BYTES, bound)
+    } catch (error) {
+      signal.throwIfAborted()
+      const why = bound.aborted ? `it took longer than ${MANIFEST_MS / 1000} s` : messageOf(error)
+      throw updateError('system.update_error', `the channel ${place.channel} cannot be asked at ${shown(url)}: ${why}`, { cause: error })
+    }
+  })
   return { manifest: parseManifest(text, shown(url), place.channel), manifestUrl: url.href }
 }
 

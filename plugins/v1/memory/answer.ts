@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import {
-  isSvcError, messageOf, settlesWithin, withTimeout, type AdaptedAnswer, type Clock, type DispatchService, type ForwardOptions,
+  isSvcError, messageOf, settlesWithin, within, type AdaptedAnswer, type Clock, type DispatchService, type ForwardOptions,
   type Logger, type TakenRequest
 } from 'svc-gateway/plugin'
 import { readDatasets, writtenDataset, type MemoryIdentity, type MemoryService, type Note } from '../../services/memory/ref.js'
@@ -72,18 +72,19 @@ export class RememberingChat {
   async body (signal: AbortSignal): Promise<Buffer> {
     const { recall, bank, body, messages } = this.#wish
     if (recall && this.#question !== '') {
-      const bounded = withTimeout(signal, RECALL_MS)
-      try {
-        const query = searchText(this.#question)
-        const asked = { query, max_tokens: RECALL_TOKENS, dataset: bank, rerank: { withinMs: RERANK_MS } }
-        const { notes } = await this.#deps.memory.notes.recall(this.#identity, asked, bounded)
-        this.#recalled = { notes, error: null }
-      } catch (error) {
-        signal.throwIfAborted()
-        const why = bounded.aborted ? `it took longer than ${RECALL_MS / 1000} s` : messageOf(error)
-        this.#deps.log.warn({ request_id: this.#call.requestId, err: error }, 'a chat goes on without its memories')
-        this.#recalled = { notes: [], error: isSvcError(error) ? error.message : why }
-      }
+      const query = searchText(this.#question)
+      const asked = { query, max_tokens: RECALL_TOKENS, dataset: bank, rerank: { withinMs: RERANK_MS } }
+      await within(signal, RECALL_MS, async bounded => {
+        try {
+          const { notes } = await this.#deps.memory.notes.recall(this.#identity, asked, bounded)
+          this.#recalled = { notes, error: null }
+        } catch (error) {
+          signal.throwIfAborted()
+          const why = bounded.aborted ? `it took longer than ${RECALL_MS / 1000} s` : messageOf(error)
+          this.#deps.log.warn({ request_id: this.#call.requestId, err: error }, 'a chat goes on without its memories')
+          this.#recalled = { notes: [], error: isSvcError(error) ? error.message : why }
+        }
+      })
     }
     return Buffer.from(JSON.stringify({ ...body, messages: withMemories(messages, this.#recalled.notes) }))
   }
@@ -108,8 +109,8 @@ export class RememberingChat {
     if (!retain || this.#question === '' || answer.trim() === '') return { retain: false }
     const note = { text: exchangeText(this.#question, answer), dataset: bank, tags: ['chat'], metadata: { model } }
     const { behind, clock, leaving, log, memory: { notes } } = this.#deps
-    const signal = withTimeout(leaving, RETAIN_MS)
-    const outcome = notes.add(this.#identity, note, signal).then(() => ({ retain: true }), (error: unknown) => {
+    const adding = within(leaving, RETAIN_MS, signal => notes.add(this.#identity, note, signal))
+    const outcome = adding.then(() => ({ retain: true }), (error: unknown) => {
       log.warn({ request_id: this.#call.requestId, err: error }, 'a chat was not remembered')
       return { retain: false, retain_error: messageOf(error) }
     })

@@ -68,7 +68,8 @@ export async function* readRound (
     const { tool_calls: pieces, ...shown } = choice?.delta ?? {}
     if (Array.isArray(pieces)) calls.add(pieces)
     const said = (['content', 'reasoning_content'] as const).filter(key => append(text, key, shown))
-    if (choice === undefined || choice.finish_reason != null) {
+    // LocalAI has an empty reason in every chunk but the last
+    if (choice === undefined || (choice.finish_reason != null && choice.finish_reason !== '')) {
       kept.push({ bytes: head === null ? raw : chunkBytes(ours), chunk: ours })
     } else if (head === null && pieces === undefined) yield raw
     else if (said.length > 0) yield chunkBytes({ ...ours, choices: [{ ...choice, delta: shown }] })

@@ -7,7 +7,7 @@ import { withBudget } from '../../../kernel/async/budget.js'
 import { Changes } from '../../../kernel/async/changes.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
 import { SnapshotFeed } from '../../../kernel/async/snapshot-feed.js'
-import { abortable, withTimeout } from '../../../kernel/async/waiting.js'
+import { abortable, within } from '../../../kernel/async/waiting.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 
 const never = new AbortController().signal
@@ -135,12 +135,12 @@ t.test('all that wait for a promise have its outcome, and no listener is left on
 t.test('a time limit comes although garbage is collected before, and the signal it is added to still counts', async t => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
-  const limited = (signal: AbortSignal, ms: number): Promise<unknown> => new Promise(resolve => {
-    const both = withTimeout(signal, ms)
+  const limited = (signal: AbortSignal | null, ms: number): Promise<unknown> => within(signal, ms, both => new Promise(resolve => {
     both.addEventListener('abort', () => resolve(both.reason))
-  })
+  }))
   const long = new AbortController().signal
   const late = limited(long, 99.5)
+  const alone = limited(null, 99.5)
   const stop = new AbortController()
   const stopped = limited(stop.signal, 86_400_000)
   await settle()
@@ -148,23 +148,46 @@ t.test('a time limit comes although garbage is collected before, and the signal 
   // a timeout keeps no process alive, and this test is over when it comes
   const waits = setInterval(() => {}, 1000)
   t.teardown(() => clearInterval(waits))
-  t.match(await late, { name: 'TimeoutError' })
+  t.match(await Promise.all([late, alone]), [{ name: 'TimeoutError' }, { name: 'TimeoutError' }])
   t.equal(getEventListeners(long, 'abort').length, 0, 'what is over is listened to no more')
   stop.abort(new Error('stopped'))
   t.match(await stopped, { message: 'stopped' })
-  t.equal(withTimeout(stop.signal, 1).aborted, true)
+  t.equal(await within(stop.signal, 1, async ({ aborted }) => aborted), true)
 })
 
-t.test('many limits on one signal are no leak', async t => {
+t.test('of work that is over, whichever way, neither its timer nor its listener stays', async t => {
+  const { signal } = new AbortController()
+  const timers = (): number => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  const before = timers()
+  const counts = { timers: 0, listeners: 0 }
+  // one that keeps no process alive is not counted: it is made to
+  const { setTimeout: real } = globalThis
+  t.teardown(() => { globalThis.setTimeout = real })
+  globalThis.setTimeout = ((...given: Parameters<typeof real>) => Object.assign(real(...given), { unref () { return this } })) as typeof real
+  const look = async (): Promise<void> => {
+    counts.timers = timers() - before
+    counts.listeners = getEventListeners(signal, 'abort').length
+  }
+  t.equal(await within(signal, 86_400_000, async () => { await look(); return 7 }), 7)
+  t.strictSame(counts, { timers: 1, listeners: 1 })
+  await t.rejects(within(signal, 86_400_000, async () => { throw new Error('it broke') }), { message: 'it broke' })
+  await t.rejects(within(signal, 86_400_000, () => { throw new Error('it broke at once') }), { message: 'it broke at once' })
+  await look()
+  t.strictSame(counts, { timers: 0, listeners: 0 })
+})
+
+t.test('a signal that bounds much at a time does not look like a leak', async t => {
   const warned: string[] = []
   const note = ({ name }: Error): void => { warned.push(name) }
   process.on('warning', note)
   t.teardown(() => process.off('warning', note))
   const stop = new AbortController()
-  for (let i = 0; i < 30; i++) withTimeout(stop.signal, 86_400_000)
+  const works = Array.from({ length: 30 }, () =>
+    within(stop.signal, 86_400_000, bound => new Promise(resolve => { bound.addEventListener('abort', resolve) })))
   // a warning comes a tick later
   await settle()
   stop.abort()
+  await Promise.all(works)
   t.equal(getEventListeners(stop.signal, 'abort').length, 0)
   t.strictSame(warned, [])
 })

@@ -1,5 +1,5 @@
 import { Agent, request, type Dispatcher } from 'undici'
-import { isSvcError, messageOf, pause, withTimeout, type Clock } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, pause, within, type Clock } from 'svc-gateway/plugin'
 import { kubernetesError } from '../errors.js'
 import { AccessSource, isAboutAccess } from './access-source.js'
 import type { Shown } from './credentials.js'
@@ -75,16 +75,17 @@ export class ClusterApi {
    * connection broke: a proxy that closes one costs no launch.
    */
   async json<T> (call: ApiCall): Promise<T> {
-    const limit = call.signal === undefined ? AbortSignal.timeout(ANSWER_MS) : withTimeout(call.signal, ANSWER_MS)
-    for (const againMs of call.method === 'POST' ? [] : TRY_AGAIN_MS) {
-      try {
-        return await this.#json<T>(call, limit)
-      } catch (error) {
-        if (limit.aborted || !isBroken(error)) throw error
-        await pause(this.#clock, againMs, limit)
+    return await within(call.signal ?? null, ANSWER_MS, async limit => {
+      for (const againMs of call.method === 'POST' ? [] : TRY_AGAIN_MS) {
+        try {
+          return await this.#json<T>(call, limit)
+        } catch (error) {
+          if (limit.aborted || !isBroken(error)) throw error
+          await pause(this.#clock, againMs, limit)
+        }
       }
-    }
-    return await this.#json<T>(call, limit)
+      return await this.#json<T>(call, limit)
+    })
   }
 
   /** The same; null for what does not exist. */

@@ -1,4 +1,4 @@
-import { LABEL_INSTANCE, messageOf, pause, withTimeout, type Clock, type Logger } from 'svc-gateway/plugin'
+import { LABEL_INSTANCE, messageOf, pause, within, type Clock, type Logger } from 'svc-gateway/plugin'
 import { ClusterApi } from '../api/cluster-api.js'
 import { clusterAccess } from '../api/kubeconfig.js'
 import type { Pod } from '../api/objects.js'
@@ -65,7 +65,7 @@ export class FormerPods {
     const { folder, log } = this.#deps
     for (const place of this.#left) {
       try {
-        await this.#end(place, withTimeout(this.#closing.signal, PLACE_MS))
+        await within(this.#closing.signal, PLACE_MS, bound => this.#end(place, bound))
         this.#left = this.#left.filter(other => other !== place)
         await writePlaces(folder, [here, ...this.#left])
       } catch (error) {

@@ -1,4 +1,4 @@
-import { createLineSplitter, withTimeout, type AgentDescriptor, type Programs } from 'svc-gateway/plugin'
+import { createLineSplitter, within, type AgentDescriptor, type Programs } from 'svc-gateway/plugin'
 import { AgentHome, type HomeDeps } from '../home/agent-home.js'
 import { AgentServers, UP_MS, type ServerDeps } from '../home/agent-server.js'
 import { makeData } from '../book/data.js'
@@ -75,9 +75,10 @@ export class PhaseWork {
         }
         return false
       })()
-      const ended = withTimeout(signal, UP_MS)
-      const late = new Promise<false>(resolve => ended.addEventListener('abort', () => resolve(false), { once: true }))
-      if (await Promise.race([answered, late])) return { asked: true }
+      const isUp = await within(signal, UP_MS, bound => Promise.race([
+        answered, new Promise<false>(resolve => bound.addEventListener('abort', () => resolve(false), { once: true }))
+      ]))
+      if (isUp) return { asked: true }
     } finally {
       await started.stop(1)
     }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { withTimeout } from 'svc-gateway/plugin'
+import { within } from 'svc-gateway/plugin'
 import type { Core } from '../core.js'
 import { PermanentFailure } from '../operations/operation.js'
 import { tokensOf } from '../recall/tokens.js'
@@ -45,18 +45,19 @@ export async function ask (core: Core, purpose: Purpose, question: ChatAsk, sign
     })
   }
   const timeoutMs = core.outside.abilities.chatTimeoutMs ?? TIMEOUT_MS
-  const bound = withTimeout(signal, timeoutMs)
-  try {
-    const answer = await complete(core, { model, isBackground: purpose.operation !== 'reflect' }, question, bound)
-    record('success', null, answer)
-    return answer
-  } catch (error) {
-    const isLate = bound.aborted && !signal.aborted
-    const why = isLate ? `the model ${model} did not answer within ${timeoutMs / 1000} s: llm_timeout_s of [memory.graph]` : (error as Error).message
-    record('error', why.slice(0, 500), null)
-    signal.throwIfAborted()
-    throw error instanceof PermanentFailure ? error : new ModelTrouble(why)
-  }
+  return await within(signal, timeoutMs, async bound => {
+    try {
+      const answer = await complete(core, { model, isBackground: purpose.operation !== 'reflect' }, question, bound)
+      record('success', null, answer)
+      return answer
+    } catch (error) {
+      const isLate = bound.aborted && !signal.aborted
+      const why = isLate ? `the model ${model} did not answer within ${timeoutMs / 1000} s: llm_timeout_s of [memory.graph]` : (error as Error).message
+      record('error', why.slice(0, 500), null)
+      signal.throwIfAborted()
+      throw error instanceof PermanentFailure ? error : new ModelTrouble(why)
+    }
+  })
 }
 
 interface Route {

@@ -1,3 +1,4 @@
+import { within } from 'svc-gateway/plugin'
 import type { Core } from '../core.js'
 
 /** A model that is slow or away holds no recall up for longer, unless the configuration says so. */
@@ -18,20 +19,14 @@ export async function patiently<T> (
     core.outside.onAbilities(() => { spared.set(core, {}) })
   }
   if (performance.now() < (until[name] ?? 0)) return { why: `the model for ${name} failed a moment ago` }
-  // what AbortSignal.any and timeout do, at a tenth of their cost
-  const bound = new AbortController()
-  const leave = (): void => bound.abort(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  const timer = setTimeout(() => bound.abort(new Error('too slow')), ms)
-  try {
-    return { result: await work(bound.signal) }
-  } catch (error) {
-    signal.throwIfAborted()
-    until[name] = performance.now() + SPARED_MS
-    const how = bound.signal.aborted ? `did not answer within ${ms} ms` : `failed: ${(error as Error).message}`
-    return { why: `the model for ${name} ${how}` }
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', leave)
-  }
+  return await within(signal, ms, async bound => {
+    try {
+      return { result: await work(bound) }
+    } catch (error) {
+      signal.throwIfAborted()
+      until[name] = performance.now() + SPARED_MS
+      const how = bound.aborted ? `did not answer within ${ms} ms` : `failed: ${(error as Error).message}`
+      return { why: `the model for ${name} ${how}` }
+    }
+  })
 }

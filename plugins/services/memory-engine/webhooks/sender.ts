@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { withTimeout } from 'svc-gateway/plugin'
+import { within } from 'svc-gateway/plugin'
 import type { Core } from '../core.js'
 import type { Operation } from '../operations/operation.js'
 import { operationsOf } from '../operations/operations.js'
@@ -112,10 +112,9 @@ async function tried (core: Core, webhook: Webhook, delivery: Delivery): Promise
   try {
     const url = new URL(webhook.url)
     for (const [name, value] of Object.entries(webhook.httpConfig.params)) url.searchParams.set(name, value)
-    const signal = withTimeout(core.closing, seconds * 1000)
-    const { status, body } = await core.outside.run({
+    const { status, body } = await within(core.closing, seconds * 1000, signal => core.outside.run({
       to: 'web', url: url.href, method, headers: { ...headers, 'content-type': 'application/json', ...signature }, body: method === 'GET' ? Buffer.alloc(0) : bytes
-    }, signal)
+    }, signal))
     const said = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8').slice(0, SHOWN_ANSWER_CHARS)
     if (status >= 300) return failed(`HTTP ${status}`, status, said)
     return {

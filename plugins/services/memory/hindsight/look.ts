@@ -1,4 +1,4 @@
-import { isSvcError, messageOf } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, within } from 'svc-gateway/plugin'
 import { askEngine } from '../engine-call.js'
 import type { EngineStatus, MemoryEngine } from '../engine.js'
 import type { HindsightPlace } from './place.js'
@@ -10,30 +10,31 @@ import type { HindsightPlace } from './place.js'
 export async function lookAt (
   engine: MemoryEngine, { url, key, keyName }: HindsightPlace, lookMs: number
 ): Promise<EngineStatus> {
-  const signal = AbortSignal.timeout(lookMs)
-  const ask = (path: string, query = '') => askEngine(engine, { method: 'GET', path, query, signal })
-  try {
-    const [health, version, banks] = await Promise.all([ask('/health'), ask('/version'), ask('/v1/default/banks', 'limit=1')])
-    const told = object(version.value)
-    const features = Object.entries(object(told.features)).filter((entry): entry is [string, boolean] => typeof entry[1] === 'boolean')
-    const { banks: list, total } = object(banks.value)
-    const isRefused = banks.status === 401 || banks.status === 403
-    const isOther = banks.status < 300 && !Array.isArray(list)
-    const detail = isOther
-      ? `what answers at ${url} is no Hindsight server; see [memory] url`
-      : problemOf(health.status, banks.status, { url, hasKey: key !== undefined && key !== '', keyName })
-    return {
-      reachable: health.status < 500 && !isRefused && !isOther,
-      version: typeof told.api_version === 'string' ? told.api_version : null,
-      features: Object.fromEntries(features),
-      banks: typeof total === 'number' ? total : null,
-      degraded: detail !== null,
-      detail
+  return await within(null, lookMs, async signal => {
+    const ask = (path: string, query = '') => askEngine(engine, { method: 'GET', path, query, signal })
+    try {
+      const [health, version, banks] = await Promise.all([ask('/health'), ask('/version'), ask('/v1/default/banks', 'limit=1')])
+      const told = object(version.value)
+      const features = Object.entries(object(told.features)).filter((entry): entry is [string, boolean] => typeof entry[1] === 'boolean')
+      const { banks: list, total } = object(banks.value)
+      const isRefused = banks.status === 401 || banks.status === 403
+      const isOther = banks.status < 300 && !Array.isArray(list)
+      const detail = isOther
+        ? `what answers at ${url} is no Hindsight server; see [memory] url`
+        : problemOf(health.status, banks.status, { url, hasKey: key !== undefined && key !== '', keyName })
+      return {
+        reachable: health.status < 500 && !isRefused && !isOther,
+        version: typeof told.api_version === 'string' ? told.api_version : null,
+        features: Object.fromEntries(features),
+        banks: typeof total === 'number' ? total : null,
+        degraded: detail !== null,
+        detail
+      }
+    } catch (error) {
+      const why = signal.aborted ? `it did not answer within ${lookMs / 1000} s` : isSvcError(error) ? error.message : messageOf(error)
+      return { reachable: false, version: null, features: {}, banks: null, degraded: true, detail: `${url}: ${why}` }
     }
-  } catch (error) {
-    const why = signal.aborted ? `it did not answer within ${lookMs / 1000} s` : isSvcError(error) ? error.message : messageOf(error)
-    return { reachable: false, version: null, features: {}, banks: null, degraded: true, detail: `${url}: ${why}` }
-  }
+  })
 }
 
 interface Asked {

@@ -1,4 +1,4 @@
-import { messageOf, settingsOf, withTimeout, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
+import { messageOf, settingsOf, within, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
 import {
   askReranker, certain, NO_AGREEMENT, rerankBody, rerankerOf, rerankTrust, scoresIn, spread, type Agreement
 } from '../../memory-engine/ref.js'
@@ -42,23 +42,24 @@ export class SecondPass implements Reranker {
     const patienceMs = withinMs ?? (embedding.rerank_connect_timeout_s + embedding.rerank_read_timeout_s) * 1000
     const top = asFound.notes.slice(0, MOST_CANDIDATES)
     const body = Buffer.from(JSON.stringify(rerankBody(model, query, top.map(({ text }) => text))))
-    const bound = withTimeout(signal, patienceMs)
-    try {
-      const requestId = `memory-recall-${++this.#count}`
-      const { status, body: bytes } = await askReranker(dispatch, embedding, { body, requestId, background: false }, bound)
-      const text = Buffer.from(bytes).toString('utf8')
-      if (status !== 200) throw new Error(`status ${status}: ${text.slice(0, 300)}`)
-      const before = this.#agreed?.model === model ? this.#agreed.agreement : NO_AGREEMENT
-      const { reranked, agreement } = withScores(found, scoresIn(JSON.parse(text) as unknown, top.length), before)
-      this.#agreed = { model, agreement }
-      return reranked
-    } catch (error) {
-      signal.throwIfAborted()
-      this.#sparedUntilMs = clock.monotonic() + SPARED_MS
-      const why = bound.aborted ? `it did not answer within ${patienceMs} ms` : messageOf(error)
-      log.info({ model, error: why }, 'memories keep their order: the reranker failed')
-      return asFound
-    }
+    return await within(signal, patienceMs, async bound => {
+      try {
+        const requestId = `memory-recall-${++this.#count}`
+        const { status, body: bytes } = await askReranker(dispatch, embedding, { body, requestId, background: false }, bound)
+        const text = Buffer.from(bytes).toString('utf8')
+        if (status !== 200) throw new Error(`status ${status}: ${text.slice(0, 300)}`)
+        const before = this.#agreed?.model === model ? this.#agreed.agreement : NO_AGREEMENT
+        const { reranked, agreement } = withScores(found, scoresIn(JSON.parse(text) as unknown, top.length), before)
+        this.#agreed = { model, agreement }
+        return reranked
+      } catch (error) {
+        signal.throwIfAborted()
+        this.#sparedUntilMs = clock.monotonic() + SPARED_MS
+        const why = bound.aborted ? `it did not answer within ${patienceMs} ms` : messageOf(error)
+        log.info({ model, error: why }, 'memories keep their order: the reranker failed')
+        return asFound
+      }
+    })
   }
 }
 
