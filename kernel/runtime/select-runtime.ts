@@ -93,7 +93,7 @@ export async function tryCandidate (candidate: Candidate, clock: Clock, patience
   try {
     engine = await connectDocker(endpoint, { clock, withinMs: patienceS * 1000 })
   } catch (error) {
-    return { kind: codeOf(error) === 'EACCES' ? 'unusable' : 'silent', why: whyNot(error, endpoint.url, patienceS) }
+    return { kind: codeOf(error) === 'EACCES' ? 'unusable' : 'silent', why: whyNot(error, endpoint.url) }
   }
   if (accepts.includes(engine.facts.kind)) return engine
   engine.close()
@@ -108,13 +108,16 @@ function urlOf ({ endpoint }: Candidate): string | null {
   return typeof endpoint === 'string' ? null : endpoint.url
 }
 
-function whyNot (error: unknown, url: string, patienceS: number): string {
+function whyNot (error: unknown, url: string): string {
   const code = codeOf(error)
   switch (code) {
     case 'EACCES': return `may not be used (${url}: permission denied; add the gateway's user to the group of the socket)`
     case 'ECONNREFUSED': return `refuses connections (${url})`
-    case undefined:
-      return /did not answer/.test(messageOf(error)) ? `did not answer within ${patienceS} s (${url})` : `failed (${messageOf(error)})`
+    case undefined: {
+      // the limit is not `connect_timeout_s` for all that is asked
+      const [late] = /did not answer within [\d.]+ s/.exec(messageOf(error)) ?? []
+      return late === undefined ? `failed (${messageOf(error)})` : `${late} (${url})`
+    }
     default: return `cannot be reached (${url}: ${code})`
   }
 }

@@ -14,6 +14,8 @@ import { selectRuntime } from '../../../kernel/runtime/select-runtime.js'
 import { FakeDocker, json, type FakeRoute } from './docker/fake-docker.js'
 import { freePort } from '../../ports.js'
 import { realClock, recordingLogger } from './support.js'
+import { messageOf } from '../../../kernel/contract/index.js'
+import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 import { tinyProcess } from '../../../kernel/testing/tiny-engine.js'
 
 interface Wish {
@@ -113,6 +115,18 @@ t.test('a driver that was asked for and does not answer is an error with the nex
       runtime => ({ code: 'runtime.unavailable', message: runtime.info.reason }), (error: unknown) => error)
     t.match(outcome, { code: 'runtime.unavailable', message }, host)
   }
+})
+
+t.test('of an engine that is there and does not say who it is, the limit that was over is told', async t => {
+  const daemon = await fake(t)
+  const asked = new Promise<void>(resolve => { daemon.routes.set('GET /info', () => resolve()) })
+  const clock = new FakeClock()
+  const settings = { driver: 'docker', connect_timeout_s: 5 } as const
+  const selected = selectRuntime({ settings, stateDir: t.testdir(), env: { DOCKER_HOST: daemon.host }, clock, log: recordingLogger(), uid: null })
+  const outcome = selected.then(async runtime => { await runtime.close(); return runtime.info.reason }, messageOf)
+  await asked
+  await clock.advance(30_000)
+  t.match(await outcome, /DOCKER_HOST did not answer within 30 s/)
 })
 
 t.test('processes when asked for, without a look at any socket', async t => {
