@@ -74,7 +74,7 @@ function* lastChunks (
 /** The reason of an answer whose calls were all left out. */
 function stopped (chunk: Readonly<Record<string, unknown>>): object {
   const choices = (chunk.choices ?? []) as ReadonlyArray<{ readonly finish_reason?: unknown }>
-  return { ...chunk, choices: choices.map(choice => choice.finish_reason == null ? choice : { ...choice, finish_reason: 'stop' }) }
+  return { ...chunk, choices: choices.map(choice => choice.finish_reason == null || choice.finish_reason === '' ? choice : { ...choice, finish_reason: 'stop' }) }
 }
 
 function delta (head: ChunkHead, content: object): Buffer {

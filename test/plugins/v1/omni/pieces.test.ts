@@ -5,6 +5,7 @@ import { canCallTools, canSee } from '../../../../plugins/v1/omni/abilities.js'
 import { attachmentsOf, withNames } from '../../../../plugins/v1/omni/attachments.js'
 import { toolCallsOf } from '../../../../plugins/v1/omni/completion.js'
 import { streamEvents, type StreamEvent } from '../../../../plugins/v1/omni/sse-events.js'
+import { readRound } from '../../../../plugins/v1/omni/streamed-round.js'
 import { StreamedCalls } from '../../../../plugins/v1/omni/streamed-calls.js'
 import { slotOf } from '../../../kernel/slots/plan/launch-input.js'
 
@@ -16,6 +17,13 @@ async function read (bytes: Buffer, cuts: readonly number[]): Promise<StreamEven
   for await (const event of streamEvents(body)) events.push(event)
   return events
 }
+
+t.test('an empty reason, as LocalAI has it in every chunk, keeps no text back', async t => {
+  const events = ['At ', 'Acme.', ''].map((content, i) => JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: i < 2 ? '' : 'stop' }] }))
+  const round = readRound((async function* () { for (const data of events) yield { raw: Buffer.from(data), data } })(), 1, null)
+  t.strictSame([String((await round.next()).value), String((await round.next()).value)], events.slice(0, 2))
+  t.match(await round.next(), { done: true, value: { message: { content: 'At Acme.' }, kept: { length: 1 } } })
+})
 
 t.test('a stream is cut into its events, wherever it was cut on its way', async () => {
   const line = fc.string({ unit: 'grapheme', maxLength: 12 }).filter(text => !/[\r\n]/.test(text))
