@@ -57,6 +57,7 @@ export class KeptFile {
     const { keep_days: days, max_responses: responses, max_mb: mb } = this.#settings
     const store = await KeptResponses.open(this.#path, { days, responses, bytes: mb * 1024 * 1024 })
     this.#opened = store
+    store.foldLogWith(this.#clock)
     this.#endOpen(store)
     this.#dropOld(store)
     return store

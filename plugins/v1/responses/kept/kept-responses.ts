@@ -1,8 +1,9 @@
-import { messageOf, openSqlFile, type SqlFile } from 'svc-gateway/plugin'
+import { messageOf, openSqlFile, type Clock } from 'svc-gateway/plugin'
 import { isObject, type Json } from '../../over-chat/ref.js'
 import { isUnguessable } from '../ids.js'
 import { responsesError } from '../errors.js'
 import { addBatches, batchFrom, endOf, EVENTS_FORM, type EventBatch } from './event-batch.js'
+import { ForgettingFile } from './forgetting-file.js'
 import type { WholeResponse } from './readers.js'
 import { Threads, THREADS_FORM, type KeptLimits, type Place } from './threads.js'
 import { apart, isComplete, parsed, sizeOf, turnOf, written, type WrittenItem } from './written-items.js'
@@ -59,10 +60,10 @@ interface Row extends Place {
  * tree of responses is a thread, which goes as a whole: half a conversation is of no use.
  */
 export class KeptResponses {
-  readonly #file: SqlFile
+  readonly #file: ForgettingFile
   readonly #threads: Threads
 
-  private constructor (file: SqlFile, limits: KeptLimits) {
+  private constructor (file: ForgettingFile, limits: KeptLimits) {
     this.#file = file
     this.#threads = new Threads(file, limits)
   }
@@ -71,7 +72,7 @@ export class KeptResponses {
   static async open (path: string, limits: KeptLimits): Promise<KeptResponses> {
     try {
       const pragmas = ['secure_delete = ON']
-      return new KeptResponses(await openSqlFile({ path, form: [THREADS_FORM + FORM, EVENTS_FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas }), limits)
+      return new KeptResponses(await openSqlFile({ path, form: [THREADS_FORM + FORM, EVENTS_FORM], durability: 'normal', lockWaitMs: LOCK_WAIT_MS, pragmas, File: ForgettingFile }), limits)
     } catch (error) {
       if (isLocked(error)) throw busy(error)
       throw responsesError('responses.store_failed', `${path} cannot be opened: ${messageOf(error)}`, { cause: error })
@@ -80,6 +81,11 @@ export class KeptResponses {
 
   close (): void {
     this.#file.close()
+  }
+
+  /** From now on what is deleted is soon in no byte of the write-ahead log either. */
+  foldLogWith (clock: Pick<Clock, 'setTimer'>): void {
+    this.#file.foldLogWith(clock)
   }
 
   /** On the disk when it returns. False for an id that is taken. @param now epoch milliseconds */

@@ -1,15 +1,60 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import Database from 'libsql'
 import t from 'tap'
 import { AnswerReader } from '../../../../plugins/v1/responses/kept/answer-reader.js'
+import { KeptFile } from '../../../../plugins/v1/responses/kept/kept-file.js'
 import { KeptResponses } from '../../../../plugins/v1/responses/kept/kept-responses.js'
+import { keepingSchema } from '../../../../plugins/v1/responses/kept/settings.js'
+import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
+import { recordingLogger } from '../../../kernel/runtime/support.js'
 
 const DAY_MS = 86_400_000
 
 const message = (text: string): Record<string, unknown> => ({ id: 'msg_1', type: 'message', text })
 const response = (id: string, text = 'x'): Record<string, unknown> => ({ id, object: 'response', output: [message(text)] })
 const fresh = (id: string, previous: string | null = null, text = 'x'): Parameters<KeptResponses['add']>[0] => ({ id, previous, input: [message(text)], response: response(id, text) })
+
+t.test('what is deleted, replaced or dropped is soon in no byte of the file or of its log while the gateway runs', async t => {
+  const path = join(t.testdir(), 'r.db')
+  const said = (): string[] => {
+    const bytes = ['', '-wal'].map(end => readFileSync(path + end).toString('latin1'))
+    return ['qzmvorlath', 'xjgrumpfel', 'wkbrintzol', 'vyhuldrapf', 'stays'].filter(word => bytes.some(each => each.includes(word)))
+  }
+  const before = await KeptResponses.open(path, { days: 30, responses: 2, bytes: 1e9 })
+  before.add(fresh('left', null, 'vyhuldrapf'), 0)
+  before.delete('left')
+  const wal = readFileSync(`${path}-wal`)
+  before.close()
+  writeFileSync(`${path}-wal`, wal)
+  t.strictSame(said(), ['vyhuldrapf'], 'as a killed gateway leaves it')
+
+  const clock = new FakeClock(0)
+  const file = new KeptFile(path, keepingSchema.parse({ max_responses: 100 }), clock, recordingLogger())
+  t.teardown(() => file.close())
+  const store = await file.open()
+  await clock.advance(1000)
+  t.strictSame(said(), [])
+  store.add({ ...fresh('conv', null, 'stays'), response: { id: 'conv', object: 'conversation', metadata: { of: 'wkbrintzol' } } }, 0)
+  store.add(fresh('a', null, 'qzmvorlath'), 0)
+  store.append('conv', [{ id: 'item', text: 'xjgrumpfel' }], DAY_MS * 29)
+  t.strictSame(said(), ['qzmvorlath', 'xjgrumpfel', 'wkbrintzol', 'stays'])
+  for (const [word, forget] of [
+    ['xjgrumpfel', () => store.deleteItem('conv', 'item')],
+    ['wkbrintzol', () => store.describe('conv', { id: 'conv', object: 'conversation' })],
+    ['qzmvorlath', () => store.dropOld(DAY_MS * 31)]
+  ] as const) {
+    forget()
+    t.ok(said().includes(word), 'it is in the log yet')
+    await clock.advance(1000)
+    t.notOk(said().includes(word))
+  }
+  t.strictSame(said(), ['stays'])
+  store.delete('conv')
+  await clock.advance(1000)
+  t.strictSame(said(), [])
+})
 
 t.test('what is kept is bounded', async t => {
   const open = (limits: Parameters<typeof KeptResponses.open>[1]): Promise<KeptResponses> => KeptResponses.open(join(t.testdir(), 'r.db'), limits)
