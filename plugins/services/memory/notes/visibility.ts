@@ -1,7 +1,7 @@
-import { askEngine, bankPath, rowsIn, valueOf } from '../engine-call.js'
+import { askEngine, bankPath, rowsIn, valueOf, type Row } from '../engine-call.js'
 import type { MemoryEngine } from '../engine.js'
 import type { MemoryIdentity } from '../identity.js'
-import { noteOf, PRIVATE_TAG, type Note } from './note.js'
+import { AGENT_TAG, noteOf, PRIVATE_TAG, type Note } from './note.js'
 
 /** What is stamped as private is its writer's, in whichever bank it lies. */
 export function isVisible ({ tags, source }: Pick<Note, 'tags' | 'source'>, { agent, private: isPrivate }: MemoryIdentity): boolean {
@@ -13,23 +13,55 @@ export function isVisibleRow (row: unknown, identity: MemoryIdentity): boolean {
   return isVisible(noteOf((row ?? {}) as Readonly<Record<string, unknown>>, ''), identity)
 }
 
-/** Of a document, so many of its memories are looked at: each has the tags of what it was kept with. */
-const LOOKED_AT = 100
+/** What is visible, for an engine that filters by tags itself, as `tag_groups`. Pure. */
+export function visibleTags ({ agent, private: isPrivate }: MemoryIdentity): readonly object[] {
+  const open = { not: { tags: [PRIVATE_TAG], match: 'any_strict' } }
+  return isPrivate && agent !== null ? [{ or: [open, { tags: [`${AGENT_TAG}${agent}`], match: 'any_strict' }] }] : [open]
+}
+
+interface Place { readonly bank: string, readonly id: string }
+
+/** Of a document's memories, so many are looked at at a time. */
+const PAGE = 100
+/** A list has those of one state: an invalidated memory can be restored, and is lost with its document all the same. */
+const states = ['valid', 'invalidated'] as const
 
 /**
- * How a document looks to an agent: the engine itself hides none in a bank that the agent may enter. The document is asked for
- * only where nothing is remembered of it: with it comes its text, of any length.
+ * How a document looks to an agent: the engine itself hides none in a bank that the agent may enter. It is hidden with any of its
+ * memories, each of which has the tags of what it was kept with. The document is asked for only where nothing is remembered of
+ * it: with it comes its text, of any length.
  */
 export async function documentSight (
-  engine: MemoryEngine, { bank, id }: Readonly<Record<'bank' | 'id', string>>, identity: MemoryIdentity, signal: AbortSignal
+  engine: MemoryEngine, place: Place, identity: MemoryIdentity, signal: AbortSignal
 ): Promise<'visible' | 'hidden' | 'absent'> {
-  const listed = bankPath(bank, 'memories', 'list')
-  const query = new URLSearchParams({ document_id: id, limit: String(LOOKED_AT) }).toString()
-  const memories = await askEngine(engine, { method: 'GET', path: listed, query, signal })
-  const rows = memories.status === 404 ? [] : rowsIn(valueOf(memories, listed), 'items', listed)
-  if (rows.length > 0) return rows.every(row => isVisibleRow(row, identity)) ? 'visible' : 'hidden'
-  const path = bankPath(bank, 'documents', id)
+  for (const state of states) {
+    for await (const row of memoriesOf(engine, place, { state, tags: PRIVATE_TAG, tags_match: 'any_strict', limit: String(PAGE) }, signal)) {
+      if (!isVisibleRow(row, identity)) return 'hidden'
+    }
+  }
+  for (const state of states) {
+    for await (const _ of memoriesOf(engine, place, { state, limit: '1' }, signal)) return 'visible'
+  }
+  const path = bankPath(place.bank, 'documents', place.id)
   const reply = await askEngine(engine, { method: 'GET', path, signal })
   if (reply.status === 404) return 'absent'
   return isVisibleRow(valueOf(reply, path), identity) ? 'visible' : 'hidden'
+}
+
+/** Page by page, as far as they are read. */
+async function* memoriesOf (
+  engine: MemoryEngine, { bank, id }: Place, asked: Readonly<Record<string, string>>, signal: AbortSignal
+): AsyncGenerator<Row, void, undefined> {
+  const path = bankPath(bank, 'memories', 'list')
+  for (let offset = 0, total = 1; offset < total;) {
+    const query = new URLSearchParams({ ...asked, document_id: id, offset: String(offset) }).toString()
+    const reply = await askEngine(engine, { method: 'GET', path, query, signal })
+    if (reply.status === 404) return
+    const value = valueOf(reply, path)
+    const rows = rowsIn(value, 'items', path)
+    yield* rows
+    if (rows.length === 0) return
+    offset += rows.length
+    total = Number((value as { readonly total?: unknown }).total ?? Infinity)
+  }
 }

@@ -20,6 +20,7 @@ interface Unit {
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, string>>
   readonly mentioned_at: string
+  state?: 'invalidated'
 }
 
 interface Bank {
@@ -168,13 +169,21 @@ export class FakeHindsight {
         if (known === undefined) return missing()
         const [limit, offset] = [Number(query.get('limit') ?? 100), Number(query.get('offset') ?? 0)]
         const document = query.get('document_id')
-        const units = known.units.filter(({ document_id: of }) => document === null || of === document)
-        const items = units.slice(offset, offset + limit).map(unit => ({ ...unit, fact_type: 'world', entities: '', date: unit.mentioned_at, state: 'valid' }))
+        const tags = query.getAll('tags')
+        const units = known.units.filter(({ document_id: of, state = 'valid', tags: has }) => (document === null || of === document) &&
+          state === (query.get('state') ?? 'valid') && (tags.length === 0 || tags.some(tag => has.includes(tag))))
+        const items = units.slice(offset, offset + limit).map(unit => ({ ...unit, fact_type: 'world', entities: '', date: unit.mentioned_at, state: unit.state ?? 'valid' }))
         return say(200, { items, total: units.length, limit, offset })
       }
       case 'GET memories/:id': {
         const unit = known?.units.find(one => one.id === rest[1])
         return unit === undefined ? say(404, { detail: `Memory unit '${rest[1]}' not found` }) : say(200, { ...unit, type: 'world' })
+      }
+      case 'PATCH memories/:id': {
+        const unit = known?.units.find(one => one.id === rest[1])
+        if (unit === undefined) return say(404, { detail: `Memory unit '${rest[1]}' not found` })
+        if (given.state === 'invalidated') unit.state = given.state
+        return say(200, { ...unit, type: 'world' })
       }
       case 'DELETE memories/:id': return say(405, { detail: 'Method Not Allowed' })
       case 'DELETE memories': {

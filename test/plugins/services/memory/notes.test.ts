@@ -290,6 +290,39 @@ t.test('a reranker that contradicts what several datasets found, or ranks at ran
   t.match(agreed, { ranOn: 'text+rerank', texts: { 0: /note 47$/ } }, 'one that agrees has its say')
 })
 
+for (const engine of ['a Hindsight server', 'the embedded engine']) {
+  t.test(`one private memory of a document, the last of many or invalidated, hides it from other agents on ${engine}`, async t => {
+    const host = await memoryHost(t, engine === 'the embedded engine' ? {} : { url: (await fakeHindsight(t)).url })
+    const bank = '/api/memory/hindsight/v1/default/banks/shared'
+    const own = { content: 'Bob has a secret.', tags: ['agent:bob', 'visibility:private'], timestamp: '2026-01-02T00:00:00Z' }
+    const others = Array.from({ length: 101 }, (_, i) => ({ content: `Ship ${i} is at sea.`, timestamp: '2026-01-03T00:00:00Z' }))
+    const keep = async (id: string, items: readonly object[]): Promise<void> => {
+      const kept = await host.call('POST', `${bank}/memories`, { items: items.map(item => ({ ...item, document_id: id, update_mode: 'append' })) })
+      t.equal(kept.status, 200, kept.text)
+    }
+    const listed = async (id: string): Promise<ReadonlyArray<{ id: string, tags: readonly string[] }>> =>
+      (await host.call('GET', `${bank}/memories/list?document_id=${id}&limit=1000`)).json.items
+    await keep('long', [...others, own])
+    await keep('former', [others[0]!, own])
+    await keep('owned', Array.from({ length: 101 }, () => own))
+    await keep('open', [others[0]!])
+    t.equal((await listed('long')).findIndex(({ tags }) => tags.includes('visibility:private')), 101)
+    const { id: secret } = (await listed('former')).find(({ tags }) => tags.includes('visibility:private'))!
+    t.equal((await host.call('PATCH', `${bank}/memories/${secret}`, { state: 'invalidated' })).status, 200)
+    t.equal((await listed('former')).length, 1)
+
+    const remove = async (who: string, isPrivate: boolean): Promise<unknown> =>
+      (await host.call('POST', '/api/memory/delete', { ids: ['long', 'former', 'owned'], dataset: 'shared' }, as(who, isPrivate))).json
+    for (const id of ['long', 'former', 'owned']) {
+      t.match((await host.call('POST', '/api/memory/add', { text: 'planted', document_id: id, dataset: 'shared' }, as('mallory'))).json, { error: { code: 'validation.invalid' } })
+    }
+    t.match(await remove('mallory', true), { deleted: 0 })
+    t.match(await remove('bob', false), { deleted: 0 }, 'its writer sees it in private mode alone')
+    t.match((await host.call('POST', '/api/memory/delete', { ids: ['open'], dataset: 'shared' }, as('mallory'))).json, { deleted: 1 })
+    t.match(await remove('bob', true), { deleted: 3 })
+  })
+}
+
 t.test('the embedded engine keeps the same promises', async t => {
   const host = await memoryHost(t)
   const ok = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
