@@ -18,7 +18,7 @@ export interface BankTool<S extends z.ZodObject> {
   /** Below the bank. */
   readonly path: (input: z.output<S>) => readonly string[]
   readonly query?: (input: z.output<S>) => Readonly<Record<string, string | number>>
-  readonly body?: (input: z.output<S>) => unknown
+  readonly body?: (input: z.output<S>, identity: MemoryIdentity) => unknown
   /** For audit rows of what deletes. */
   readonly action?: string
   /** The memory that it is about: it must be one that the agent may see. */
@@ -44,7 +44,7 @@ export function bankTool<S extends z.ZodObject> ({ activity, memory }: ToolDeps,
       }
       const path = bankPath(bank, ...tool.path(call.input))
       const asked = Object.entries(tool.query?.(call.input) ?? {}).map(([key, value]): [string, string] => [key, String(value)])
-      const body = tool.body?.(call.input)
+      const body = tool.body?.(call.input, whoOf(call))
       const question = { method, path, query: new URLSearchParams(asked).toString(), ...body === undefined ? {} : { body } }
       if (action === undefined) return await ask({ ...question, signal: call.signal })
       const target = [bank, ...tool.path(call.input).slice(1)].join('/')

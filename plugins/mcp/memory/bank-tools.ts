@@ -1,5 +1,6 @@
 import type { ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { visibleTags } from '../../services/memory/ref.js'
 import { bankTool, type BankTool } from './bank-tool.js'
 import { dataset, type ToolDeps } from './note-tools.js'
 
@@ -22,7 +23,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
       kind: 'read',
       method: 'POST',
       path: () => ['reflect'],
-      body: ({ query, max_tokens }) => ({ query, max_tokens })
+      body: ({ query, max_tokens }, identity) => ({ query, max_tokens, tag_groups: visibleTags(identity) })
     }),
     tool({
       name: 'memory_history',

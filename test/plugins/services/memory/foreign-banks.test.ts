@@ -150,9 +150,7 @@ for (const [engine, open] of Object.entries(engines)) {
         for (const { tool, args } of tools) {
           for (const dataset of [{}, ...someOf(names.map(dataset => ({ dataset })), 3)]) {
             const text = await called(mallory, tool, { ...args, ...dataset })
-            // a model is told all that lies in a bank for all
-            const isTold = tool !== 'memory_reflect' && text.includes(STRAY)
-            if (isTold || text.includes(SECRET)) faults.push(`reads: ${tool} ${JSON.stringify({ ...args, ...dataset })}: ${text.slice(0, 300)}`)
+            if (text.includes(STRAY) || text.includes(SECRET)) faults.push(`reads: ${tool} ${JSON.stringify({ ...args, ...dataset })}: ${text.slice(0, 300)}`)
             if (contents() !== before) faults.push(`changes: ${tool} ${JSON.stringify({ ...args, ...dataset })}`)
           }
         }

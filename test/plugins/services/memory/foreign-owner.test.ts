@@ -36,6 +36,7 @@ for (const [engine, open] of Object.entries(engines)) {
 
     const other = await open(t)
     const bob = await connect(t, other.gateway.baseUrl, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
+    if (knows('TOOL', 'memory_reflect')) t.match(await called(bob, 'memory_reflect', { query: 'Which secret does Bob have?', dataset: 'shared' }), STRAY)
     for (const { does, tool, args } of byTool(other.things)) {
       if (does === null || !knows('TOOL', tool)) continue
       const was = other.contents()
