@@ -135,9 +135,10 @@ t.test('all that wait for a promise have its outcome, and no listener is left on
 t.test('a time limit comes although garbage is collected before, and the signal it is added to still counts', async t => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
-  const limited = (signal: AbortSignal | null, ms: number): Promise<unknown> => within(signal, ms, both => new Promise(resolve => {
+  const reason = (both: AbortSignal): Promise<unknown> => new Promise(resolve => {
     both.addEventListener('abort', () => resolve(both.reason))
-  }))
+  })
+  const limited = (signal: AbortSignal | null, ms: number): Promise<unknown> => within(signal, ms, reason)
   const long = new AbortController().signal
   const late = limited(long, 99.5)
   const alone = limited(null, 99.5)
@@ -163,7 +164,8 @@ t.test('of work that is over, whichever way, neither its timer nor its listener 
   // one that keeps no process alive is not counted: it is made to
   const { setTimeout: real } = globalThis
   t.teardown(() => { globalThis.setTimeout = real })
-  globalThis.setTimeout = ((...given: Parameters<typeof real>) => Object.assign(real(...given), { unref () { return this } })) as typeof real
+  globalThis.setTimeout = ((...given: Parameters<typeof real>) =>
+    Object.assign(real(...given), { unref () { return this } })) as typeof real
   const look = async (): Promise<void> => {
     counts.timers = timers() - before
     counts.listeners = getEventListeners(signal, 'abort').length

@@ -122,7 +122,8 @@ t.test('of an engine that is there and does not say who it is, the limit that wa
   const asked = new Promise<void>(resolve => { daemon.routes.set('GET /info', () => resolve()) })
   const clock = new FakeClock()
   const settings = { driver: 'docker', connect_timeout_s: 5 } as const
-  const selected = selectRuntime({ settings, stateDir: t.testdir(), env: { DOCKER_HOST: daemon.host }, clock, log: recordingLogger(), uid: null })
+  const env = { DOCKER_HOST: daemon.host }
+  const selected = selectRuntime({ settings, stateDir: t.testdir(), env, clock, log: recordingLogger(), uid: null })
   const outcome = selected.then(async runtime => { await runtime.close(); return runtime.info.reason }, messageOf)
   await asked
   await clock.advance(30_000)
