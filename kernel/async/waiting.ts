@@ -95,9 +95,9 @@ function abortReason (signal: AbortSignal): Error {
  * is collected as garbage and never comes, and Node 22 keeps what it makes of one for good.
  */
 export async function within<T> (signal: AbortSignal | null, ms: number, work: (bound: AbortSignal) => Promise<T>): Promise<T> {
-  const sources = signal === null ? [] : [signal]
-  setMaxListeners(0, ...sources) // one for each work that is under way
-  const { controller, dispose } = linkedAbort(...sources)
+  // one for each work that is under way; of none it would be the process's default
+  if (signal !== null) setMaxListeners(0, signal)
+  const { controller, dispose } = linkedAbort(...signal === null ? [] : [signal])
   const timer = setTimeout(() => controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), Math.ceil(ms))
   timer.unref()
   try {

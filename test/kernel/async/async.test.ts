@@ -1,4 +1,4 @@
-import { getEventListeners } from 'node:events'
+import { EventEmitter, getEventListeners } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
@@ -154,6 +154,7 @@ t.test('a time limit comes although garbage is collected before, and the signal 
   stop.abort(new Error('stopped'))
   t.match(await stopped, { message: 'stopped' })
   t.equal(await within(stop.signal, 1, async ({ aborted }) => aborted), true)
+  t.ok(EventEmitter.defaultMaxListeners > 0, 'leaks of others are still told')
 })
 
 t.test('of work that is over, whichever way, neither its timer nor its listener stays', async t => {
