@@ -26,7 +26,7 @@ const memorySchema = z.strictObject({
     rerank_gateway_url: serverAddress.default('http://127.0.0.1:8080')
       .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks; the default is this one, whatever its port')),
     rerank_model: z.string().min(1).default('builtin.jina-reranker-v1-tiny-en-q8')
-      .meta(gatewayRestart('Model that reranks; must resolve to one that a slot serves')),
+      .meta(gatewayRestart('Model that reranks: one that a slot or an upstream serves')),
     rerank_connect_timeout_s: z.number().min(0.05).max(10).default(1).meta(gatewayRestart('Connect timeout of the rerank call')),
     rerank_read_timeout_s: z.number().min(0.05).max(60).default(8)
       .meta(gatewayRestart('Read budget of the rerank call; then recall falls back to vector order'))
