@@ -1,6 +1,6 @@
 import type { Core } from '../core.js'
 import { wireTime } from '../wire/times.js'
-import { laneKind, laneKinds, laneOf, operationTypes, PermanentFailure, retryAfter, retryPauseMs, type Held, type LaneKind, type Operation, type OperationType } from './operation.js'
+import { laneOf, operationTypes, PermanentFailure, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
 import type { OperationTable } from './operation-table.js'
 
 /** What a piece of work may use while it runs. */
@@ -34,14 +34,11 @@ export interface QueueDeps {
   readonly table: OperationTable
   /** Told in the transaction that completes an operation, fails it, or cancels one that runs. */
   readonly ending: (operation: Operation, lastTry: LastTry) => void
-  /** Told in the transaction that cancels one by its id, whether it runs or waits. */
-  readonly cancelling: (operation: Operation) => void
   /** Told after an operation ended, outside of its transaction. */
   readonly ended: (operation: Operation) => void
 }
 
 interface Running {
-  readonly kind: LaneKind
   readonly lane: string
   readonly abort: AbortController
   /** By the clock of the wire, and by one that nobody sets. */
@@ -49,10 +46,9 @@ interface Running {
   readonly start: number
 }
 
-/** Of each kind: what waits for a model that hangs takes nothing from work that needs none. */
 const AT_ONCE = 4
 /** One of each type, in as many lanes as may be busy and as many more. */
-const LOOK_AHEAD = 2 * AT_ONCE * laneKinds.length * operationTypes.length
+const LOOK_AHEAD = 2 * AT_ONCE * operationTypes.length
 /** A timer holds no longer pause than this; the queue then looks again. */
 const LONGEST_TIMER_MS = 60_000
 /** After a disk that took nothing. */
@@ -116,15 +112,13 @@ export class OperationQueue {
     const { table } = this.#deps
     if (this.#isLeft) table.resume([...this.#running.keys()])
     this.#isLeft = false
+    if (this.#running.size >= AT_ONCE) return
     const lanes = new Set([...this.#running.values()].map(({ lane }) => lane))
-    const running = (kind: LaneKind): number => [...this.#running.values()].filter(each => each.kind === kind).length
-    const types = operationTypes.filter(type => running(laneKind(type)) < AT_ONCE)
-    for (const next of table.runnable(types, LOOK_AHEAD)) {
+    for (const next of table.runnable(LOOK_AHEAD)) {
       const lane = laneOf(next)
-      const kind = laneKind(next.type)
-      if (lanes.has(lane) || running(kind) >= AT_ONCE) continue
+      if (lanes.has(lane) || this.#running.size >= AT_ONCE) continue
       lanes.add(lane)
-      this.#begin(next.id, kind, lane)
+      this.#begin(next.id, lane)
     }
   }
 
@@ -137,14 +131,13 @@ export class OperationQueue {
 
   /** Ends it if it waits or runs; its children too. Nothing that it has not committed stays. */
   cancel (id: string): void {
-    const { core: { store }, table, ending, cancelling } = this.#deps
+    const { core: { store }, table, ending } = this.#deps
     const operation = table.get(id)
     if (operation === null) return
     const all = [operation, ...table.children(id)].filter(({ status }) => status === 'pending' || status === 'processing')
     store.transaction(() => {
       for (const each of all) {
         table.cancel(each.id)
-        cancelling(each)
         const running = this.#running.get(each.id)
         if (running !== undefined) ending(table.get(each.id)!, lastTryOf(running))
       }
@@ -173,14 +166,14 @@ export class OperationQueue {
     return count
   }
 
-  #begin (id: string, kind: LaneKind, lane: string): void {
+  #begin (id: string, lane: string): void {
     const { core, table } = this.#deps
     core.store.transaction(() => {
       table.begin(id)
       const { parentId } = table.get(id)!
       if (parentId !== null) table.settleParent(parentId)
     })
-    const running: Running = { kind, lane, abort: new AbortController(), startedAt: core.now(), start: performance.now() }
+    const running: Running = { lane, abort: new AbortController(), startedAt: core.now(), start: performance.now() }
     this.#running.set(id, running)
     void this.#run(table.get(id)!, running).catch((error: unknown) => {
       this.#isLeft = true

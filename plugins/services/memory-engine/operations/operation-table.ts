@@ -112,10 +112,10 @@ export class OperationTable {
   }
 
   /**
-   * Those of these types that may run now, the oldest of each bank and type, oldest first: what waits in one bank hides nothing
-   * of another. A parent never does: its children do, each after those before it.
+   * Those that may run now, the oldest of each bank and type, oldest first: what waits in one bank hides nothing of another. A
+   * parent never does: its children do, each after those before it.
    */
-  runnable (types: readonly OperationType[], limit: number): ReadonlyArray<Pick<Operation, 'id' | 'bankId' | 'type'>> {
+  runnable (limit: number): ReadonlyArray<Pick<Operation, 'id' | 'bankId' | 'type'>> {
     return this.#store.all<Row>(`WITH RECURSIVE kinds (bank_id, type) AS (
         SELECT * FROM (SELECT bank_id, type FROM operations WHERE status = 'pending' ORDER BY bank_id, type LIMIT 1)
         UNION ALL
@@ -128,9 +128,8 @@ export class OperationTable {
           AND NOT EXISTS (SELECT 1 FROM operations before WHERE before.status = 'pending' AND before.parent_id = one.parent_id
             AND before.sub_batch_index < one.sub_batch_index)
         ORDER BY seq LIMIT 1)
-      WHERE kinds.type != 'batch_retain' AND kinds.type IN (SELECT value FROM json_each(?)) ORDER BY o.seq LIMIT ?`, [
-      this.#now(), JSON.stringify(types), limit
-    ]).map(({ id, bank_id: bankId, type }) => ({ id, bankId, type }))
+      WHERE kinds.type != 'batch_retain' ORDER BY o.seq LIMIT ?`, [this.#now(), limit])
+      .map(({ id, bank_id: bankId, type }) => ({ id, bankId, type }))
   }
 
   /** When the next one may run that waits for its pause to end; null if none does. */
@@ -211,7 +210,7 @@ export class OperationTable {
     const processed = itemsOf(children.filter(child => child.status === 'completed'))
     if (status === parent.status && processed === parent.progress?.processed) return
     const progress: OperationProgress = {
-      stage: 'retaining', at: wireTime(this.#now()), processed, total: parent.itemsCount, detail: null
+      stage: 'retaining', at: wireTime(this.#now()), processed, total: itemsOf(children), detail: null
     }
     const error = children.find(child => child.status === 'failed')?.error ?? null
     const result = status !== 'completed' ? {} : {
@@ -233,7 +232,7 @@ export class OperationTable {
   prune (bankId: string): void {
     this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND status IN ('completed', 'cancelled') AND seq <=
       (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})
-      AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status NOT IN ('completed', 'cancelled'))`, [bankId, bankId])
+      AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status IN ('pending', 'processing'))`, [bankId, bankId])
   }
 
   byStatus (bankId: string): Readonly<Record<string, number>> {

@@ -5,7 +5,7 @@ export type OperationStatus = typeof operationStatuses[number]
 
 export const operationTypes = [
   'batch_retain', 'retain', 'file_convert_retain', 'consolidation', 'graph_maintenance', 'refresh_mental_model', 'export_documents',
-  'export_bank', 'clone_bank', 'import_documents', 'import_bank', 'embedding'
+  'export_bank', 'clone_bank', 'import_documents', 'import_bank'
 ] as const
 export type OperationType = typeof operationTypes[number]
 
@@ -94,16 +94,8 @@ export function parentStatus (children: readonly OperationStatus[]): OperationSt
 
 const models: readonly OperationType[] = ['consolidation', 'graph_maintenance', 'refresh_mental_model']
 
-export const laneKinds = ['write', 'model', 'embed'] as const
-export type LaneKind = typeof laneKinds[number]
-
-/** What work of a type waits for. Pure. */
-export function laneKind (type: OperationType): LaneKind {
-  if (type === 'embedding') return 'embed'
-  return models.includes(type) ? 'model' : 'write'
-}
-
-/** Work of a kind on one bank is done in turns; what waits for a model does not hold up the rest. Pure. */
+/** Work on one bank that writes is done in turns; what waits for a model does not hold up the rest. Pure. */
 export function laneOf ({ bankId, type }: Pick<Operation, 'bankId' | 'type'>): string {
-  return `${laneKind(type)} ${bankId}`
+  const kind = models.includes(type) ? 'model' : 'write'
+  return `${kind} ${bankId}`
 }

@@ -56,8 +56,6 @@ const retry: Handler = ({ core, params }) => {
   }
   for (const { status, nextRetryAt } of failed) {
     if (status === 'failed' || (status === 'pending' && nextRetryAt !== null)) continue
-    // the memories are there still
-    if (status === 'cancelled' && operation.type === 'embedding') continue
     throw new WireError(409, `Operation ${id} cannot be retried: status is '${status}', only 'failed' operations can be retried`)
   }
   core.store.transaction(() => {

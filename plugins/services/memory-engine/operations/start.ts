@@ -2,7 +2,6 @@ import type { Core } from '../core.js'
 import { sweepDeleted } from '../banks/deleted.js'
 import { resumeClearings } from '../memories/clear.js'
 import { consolidationWork } from '../llm/consolidate.js'
-import { embeddingWork } from '../embedding/work.js'
 import { extractWork } from '../llm/extract-work.js'
 import { refreshWork } from '../models/refresh.js'
 import { sweepStages } from '../transfer/stage.js'
@@ -23,8 +22,7 @@ const works: Readonly<Partial<Record<OperationType, (core: Core) => Work>>> = {
   clone_bank: cloneWork,
   refresh_mental_model: refreshWork,
   consolidation: consolidationWork,
-  graph_maintenance: extractWork,
-  embedding: embeddingWork
+  graph_maintenance: extractWork
 }
 
 export function startOperations (core: Core): void {

@@ -1,9 +1,8 @@
 import type { Store } from '../store/store.js'
 import { needBank } from '../store/bank-table.js'
 import { BANK, json, type WireRoute } from '../wire/answer.js'
-import { embedIdentity } from '../recall/model-calls.js'
-import { knownModel } from '../recall/vector-table.js'
-import { CANCELLED, MOST_TRIES } from './waiting.js'
+import { embedIdentity } from './model-calls.js'
+import { knownModel } from './vector-table.js'
 
 /** Beyond the wire: how far the vectors of a bank are. */
 export const routes: readonly WireRoute[] = [{
@@ -23,17 +22,14 @@ interface VectorCounts {
   readonly stale: number
   /** Those that the model never took. */
   readonly failed: number
-  /** Those that waited when the embedding of the bank was cancelled. */
-  readonly cancelled: number
 }
 
 /** How many valid memories have a vector of this model, or not. */
 export function vectorCounts (store: Store, bank: number, model: number): VectorCounts {
   return store.get(
     `SELECT count(*) FILTER (WHERE vector_model = ?) AS done,
-       count(*) FILTER (WHERE vector_model IS NOT ? AND embed_tries < ${MOST_TRIES}) AS pending,
+       count(*) FILTER (WHERE vector_model IS NOT ? AND embed_tries < 5) AS pending,
        count(*) FILTER (WHERE vector_model <> ?) AS stale,
-       count(*) FILTER (WHERE vector_model IS NOT ? AND embed_tries >= ${MOST_TRIES} AND embed_tries < ${CANCELLED}) AS failed,
-       count(*) FILTER (WHERE vector_model IS NOT ? AND embed_tries >= ${CANCELLED}) AS cancelled
-     FROM memories WHERE bank = ? AND state = 'valid'`, [model, model, model, model, model, bank])!
+       count(*) FILTER (WHERE vector_model IS NOT ? AND embed_tries >= 5) AS failed
+     FROM memories WHERE bank = ? AND state = 'valid'`, [model, model, model, model, bank])!
 }
