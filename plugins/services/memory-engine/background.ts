@@ -1,7 +1,7 @@
 import type { Background, Core } from './core.js'
 import { startExtraction } from './llm/extract-work.js'
 import { startDocumentEvents } from './documents/events.js'
-import { startEmbedder } from './recall/embedder.js'
+import { startEmbedder } from './embedding/embedder.js'
 import { startSchedules } from './models/schedule.js'
 import { settleOpenTexts } from './retain/open-texts.js'
 import { startOperations } from './operations/start.js'

@@ -1,6 +1,9 @@
 import type { Core } from '../core.js'
 import { wireTime } from '../wire/times.js'
-import { laneOf, operationTypes, PermanentFailure, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
+import {
+  laneKindOf, laneKinds, laneOf, operationTypes, PermanentFailure, retryAfter, retryPauseMs, type Held, type Operation,
+  type OperationType
+} from './operation.js'
 import type { OperationTable } from './operation-table.js'
 
 /** What a piece of work may use while it runs. */
@@ -34,6 +37,8 @@ export interface QueueDeps {
   readonly table: OperationTable
   /** Told in the transaction that completes an operation, fails it, or cancels one that runs. */
   readonly ending: (operation: Operation, lastTry: LastTry) => void
+  /** Told in the transaction in which a client cancels an operation, whether it waits or runs. */
+  readonly cancelling: (operation: Operation) => void
   /** Told after an operation ended, outside of its transaction. */
   readonly ended: (operation: Operation) => void
 }
@@ -46,8 +51,9 @@ interface Running {
   readonly start: number
 }
 
+/** Of each kind of lane: banks that wait for a model that hangs hold up no other work. */
 const AT_ONCE = 4
-/** One of each type, in as many lanes as may be busy and as many more. */
+/** One of each type, in as many lanes of a kind as may be busy and as many more. */
 const LOOK_AHEAD = 2 * AT_ONCE * operationTypes.length
 /** A timer holds no longer pause than this; the queue then looks again. */
 const LONGEST_TIMER_MS = 60_000
@@ -112,13 +118,15 @@ export class OperationQueue {
     const { table } = this.#deps
     if (this.#isLeft) table.resume([...this.#running.keys()])
     this.#isLeft = false
-    if (this.#running.size >= AT_ONCE) return
-    const lanes = new Set([...this.#running.values()].map(({ lane }) => lane))
-    for (const next of table.runnable(LOOK_AHEAD)) {
-      const lane = laneOf(next)
-      if (lanes.has(lane) || this.#running.size >= AT_ONCE) continue
-      lanes.add(lane)
-      this.#begin(next.id, lane)
+    for (const kind of laneKinds) {
+      const lanes = new Set([...this.#running.values()].map(({ lane }) => lane).filter(lane => lane.startsWith(`${kind} `)))
+      if (lanes.size >= AT_ONCE) continue
+      for (const next of table.runnable(operationTypes.filter(type => laneKindOf(type) === kind), LOOK_AHEAD)) {
+        const lane = laneOf(next)
+        if (lanes.has(lane) || lanes.size >= AT_ONCE) continue
+        lanes.add(lane)
+        this.#begin(next.id, lane)
+      }
     }
   }
 
@@ -131,13 +139,14 @@ export class OperationQueue {
 
   /** Ends it if it waits or runs; its children too. Nothing that it has not committed stays. */
   cancel (id: string): void {
-    const { core: { store }, table, ending } = this.#deps
+    const { core: { store }, table, ending, cancelling } = this.#deps
     const operation = table.get(id)
     if (operation === null) return
     const all = [operation, ...table.children(id)].filter(({ status }) => status === 'pending' || status === 'processing')
     store.transaction(() => {
       for (const each of all) {
         table.cancel(each.id)
+        cancelling(each)
         const running = this.#running.get(each.id)
         if (running !== undefined) ending(table.get(each.id)!, lastTryOf(running))
       }

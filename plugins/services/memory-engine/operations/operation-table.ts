@@ -112,10 +112,10 @@ export class OperationTable {
   }
 
   /**
-   * Those that may run now, the oldest of each bank and type, oldest first: what waits in one bank hides nothing of another. A
-   * parent never does: its children do, each after those before it.
+   * Those of these types that may run now, the oldest of each bank and type, oldest first: what waits in one bank hides nothing
+   * of another. A parent never does: its children do, each after those before it.
    */
-  runnable (limit: number): ReadonlyArray<Pick<Operation, 'id' | 'bankId' | 'type'>> {
+  runnable (types: readonly OperationType[], limit: number): ReadonlyArray<Pick<Operation, 'id' | 'bankId' | 'type'>> {
     return this.#store.all<Row>(`WITH RECURSIVE kinds (bank_id, type) AS (
         SELECT * FROM (SELECT bank_id, type FROM operations WHERE status = 'pending' ORDER BY bank_id, type LIMIT 1)
         UNION ALL
@@ -128,7 +128,8 @@ export class OperationTable {
           AND NOT EXISTS (SELECT 1 FROM operations before WHERE before.status = 'pending' AND before.parent_id = one.parent_id
             AND before.sub_batch_index < one.sub_batch_index)
         ORDER BY seq LIMIT 1)
-      WHERE kinds.type != 'batch_retain' ORDER BY o.seq LIMIT ?`, [this.#now(), limit])
+      WHERE kinds.type != 'batch_retain' AND kinds.type IN (SELECT value FROM json_each(?))
+      ORDER BY o.seq LIMIT ?`, [this.#now(), JSON.stringify(types), limit])
       .map(({ id, bank_id: bankId, type }) => ({ id, bankId, type }))
   }
 
@@ -143,6 +144,12 @@ export class OperationTable {
     const row = this.#store.get<Row>(`SELECT * FROM operations WHERE bank_id = ? AND type = ? AND status = 'pending'
       AND (? IS NULL OR mental_model_id = ?) ORDER BY created_at LIMIT 1`, [bankId, type, mentalModelId ?? null, mentalModelId ?? null])
     return row === undefined ? null : operationOf(row)
+  }
+
+  /** Whether one of these kinds waits or runs in the bank. */
+  isOpen (bankId: string, types: readonly OperationType[]): boolean {
+    return this.#store.get(`SELECT 1 FROM operations WHERE bank_id = ? AND type IN (SELECT value FROM json_each(?))
+      AND status IN ('pending', 'processing') LIMIT 1`, [bankId, JSON.stringify(types)]) !== undefined
   }
 
   begin (id: string): void {
@@ -228,11 +235,11 @@ export class OperationTable {
     this.#store.run('DELETE FROM operations WHERE id = ? OR parent_id = ?', [id, id])
   }
 
-  /** Forgets the oldest of those that are over, but for parts of what goes on: its progress is the sum of theirs. */
+  /** Forgets the oldest of those that are over, but for parts of what is not: its progress is the sum of theirs. */
   prune (bankId: string): void {
     this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND status IN ('completed', 'cancelled') AND seq <=
       (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})
-      AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status IN ('pending', 'processing'))`, [bankId, bankId])
+      AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status NOT IN ('completed', 'cancelled'))`, [bankId, bankId])
   }
 
   byStatus (bankId: string): Readonly<Record<string, number>> {

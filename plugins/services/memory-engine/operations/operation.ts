@@ -5,7 +5,7 @@ export type OperationStatus = typeof operationStatuses[number]
 
 export const operationTypes = [
   'batch_retain', 'retain', 'file_convert_retain', 'consolidation', 'graph_maintenance', 'refresh_mental_model', 'export_documents',
-  'export_bank', 'clone_bank', 'import_documents', 'import_bank'
+  'export_bank', 'clone_bank', 'import_documents', 'import_bank', 'embedding'
 ] as const
 export type OperationType = typeof operationTypes[number]
 
@@ -92,10 +92,18 @@ export function parentStatus (children: readonly OperationStatus[]): OperationSt
   return children.every(status => status === 'cancelled') ? 'cancelled' : 'completed'
 }
 
-const models: readonly OperationType[] = ['consolidation', 'graph_maintenance', 'refresh_mental_model']
+export const laneKinds = ['write', 'model', 'embed'] as const
+export type LaneKind = typeof laneKinds[number]
+
+const kinds: Readonly<Partial<Record<OperationType, LaneKind>>> = {
+  consolidation: 'model', graph_maintenance: 'model', refresh_mental_model: 'model', embedding: 'embed'
+}
+
+export function laneKindOf (type: OperationType): LaneKind {
+  return kinds[type] ?? 'write'
+}
 
 /** Work on one bank that writes is done in turns; what waits for a model does not hold up the rest. Pure. */
 export function laneOf ({ bankId, type }: Pick<Operation, 'bankId' | 'type'>): string {
-  const kind = models.includes(type) ? 'model' : 'write'
-  return `${kind} ${bankId}`
+  return `${laneKindOf(type)} ${bankId}`
 }

@@ -9,6 +9,9 @@ export class Operations {
   readonly queue: OperationQueue
   /** Called in the transaction that completes an operation, fails it, or cancels one that runs; with what it is then. */
   readonly ending: Array<(operation: Operation, lastTry: LastTry) => void> = []
+  /** Called in the transaction in which a client cancels an operation, or has it tried again; with what it was before. */
+  readonly cancelling: Array<(operation: Operation) => void> = []
+  readonly retrying: Array<(operation: Operation) => void> = []
   /** Called after an operation ended. */
   readonly ended: Array<(operation: Operation) => void> = []
 
@@ -19,6 +22,9 @@ export class Operations {
       table: this.table,
       ending: (operation, lastTry) => {
         for (const listener of this.ending) listener(operation, lastTry)
+      },
+      cancelling: operation => {
+        for (const listener of this.cancelling) listener(operation)
       },
       ended: operation => {
         for (const listener of this.ended) listener(operation)

@@ -49,17 +49,22 @@ const cancel: Handler = ({ core, params }) => {
 const retry: Handler = ({ core, params }) => {
   const operation = known(core, params)
   const { id } = operation
-  const { table, queue } = operationsOf(core)
+  const { table, queue, retrying } = operationsOf(core)
   const failed = operation.type === 'batch_retain' ? table.children(id).filter(({ status }) => status === 'failed') : [operation]
   if (operation.type === 'batch_retain' && failed.length === 0) {
     throw new WireError(409, `Operation ${id} is a batch_retain parent with no incomplete sub-batches to retry (its children have all completed, or it has none). Resubmit the source documents to re-ingest them, then delete this record via DELETE /operations/${id}/delete.`)
   }
-  for (const { status, nextRetryAt } of failed) {
+  for (const { type, status, nextRetryAt } of failed) {
+    // what is left of it is known from the memories themselves
+    if (type === 'embedding' && status === 'cancelled') continue
     if (status === 'failed' || (status === 'pending' && nextRetryAt !== null)) continue
     throw new WireError(409, `Operation ${id} cannot be retried: status is '${status}', only 'failed' operations can be retried`)
   }
   core.store.transaction(() => {
-    for (const each of failed) table.restart(each.id)
+    for (const each of failed) {
+      table.restart(each.id)
+      for (const listener of retrying) listener(each)
+    }
     const parentId = operation.type === 'batch_retain' ? id : operation.parentId
     if (parentId !== null) table.settleParent(parentId)
   })

@@ -3,6 +3,7 @@ import { sweepDeleted } from '../banks/deleted.js'
 import { resumeClearings } from '../memories/clear.js'
 import { consolidationWork } from '../llm/consolidate.js'
 import { extractWork } from '../llm/extract-work.js'
+import { embeddingWork } from '../embedding/work.js'
 import { refreshWork } from '../models/refresh.js'
 import { sweepStages } from '../transfer/stage.js'
 import { cloneWork, exportWork, importWork } from '../transfer/works.js'
@@ -22,7 +23,8 @@ const works: Readonly<Partial<Record<OperationType, (core: Core) => Work>>> = {
   clone_bank: cloneWork,
   refresh_mental_model: refreshWork,
   consolidation: consolidationWork,
-  graph_maintenance: extractWork
+  graph_maintenance: extractWork,
+  embedding: embeddingWork
 }
 
 export function startOperations (core: Core): void {

@@ -50,6 +50,7 @@ export function putVector (store: Store, bank: number, memory: number, model: nu
   store.run('INSERT OR REPLACE INTO vectors (memory, bank, model, vector) VALUES (?, ?, ?, ?)', [memory, bank, model, bytesOf(vector)])
   store.run('INSERT INTO vector_codes (bank, model, memory, code) VALUES (?, ?, ?, ?)', [bank, model, memory, bytesOf(code)])
   store.run('UPDATE memories SET vector_model = ?, embed_tries = 0 WHERE seq = ?', [model, memory])
+  store.run('DELETE FROM embed_anyway WHERE memory = ?', [memory])
 }
 
 function bytesOf ({ buffer, byteOffset, byteLength }: Float32Array | Uint32Array): Buffer {

@@ -13,6 +13,9 @@ export interface BankRow {
   readonly last_write_at: number | null
   readonly last_document_at: number | null
   readonly last_consolidated_at: number | null
+  /** The model for which memories up to the second one stay without a vector, as a client cancelled that; null for none. */
+  readonly embed_cancelled: string | null
+  readonly embed_cancelled_upto: number | null
 }
 
 /** Of a bank's id, and of its other names. */

@@ -85,6 +85,7 @@ export function stageMemory (store: Store, bank: number, memory: NewMemory, now:
 export function admitMemory (store: Store, row: MemoryRow, bank: number): void {
   const state = row.invalidated_at === null ? 'valid' : 'invalidated'
   store.run('UPDATE memories SET bank = ?, state = ? WHERE seq = ?', [bank, state, row.seq])
+  embedAnyway(store, row.seq)
   if (state === 'valid') addToTextIndex(store, bank, row.seq, wordsOf(row))
   const names = JSON.parse(row.entities) as string[]
   if (names.length > 0) setEntities(store, bank, row.seq, names.map(text => ({ text })))
@@ -201,4 +202,11 @@ export function deleteMemories (store: Store, rows: readonly MemoryRow[]): numbe
 function dropVector (store: Store, memory: number): void {
   store.run('DELETE FROM vectors WHERE memory = ?', [memory])
   store.run('UPDATE memories SET vector_model = NULL, embed_tries = 0 WHERE seq = ?', [memory])
+  embedAnyway(store, memory)
+}
+
+/** It was none of those that a cancelled embedding left out, or has another text now. */
+function embedAnyway (store: Store, memory: number): void {
+  store.run(`INSERT OR IGNORE INTO embed_anyway SELECT memories.seq FROM memories JOIN banks ON banks.seq = memories.bank
+    WHERE memories.seq = ? AND embed_cancelled_upto >= memories.seq`, [memory])
 }

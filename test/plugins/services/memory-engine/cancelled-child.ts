@@ -11,9 +11,9 @@ import { noModels } from './support.js'
  */
 
 const [path = '', kind = '', cancels = '', ends = '', given] = process.argv.slice(2)
-const { begin, extracts = false } = cancellable[kind as Kind]
+const { begin, extracts = false, embeds = false } = cancellable[kind as Kind]
 const { core, ask, close } = openCore(path, {
-  abilities: { ...noModels, chat: { model: 'm', why: null }, extracts },
+  abilities: { ...noModels, chat: { model: 'm', why: null }, extracts, ...embeds && { embed: { model: 'e', why: null } } },
   run: (_, signal) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
 })
 core.store.exec(FAILS)

@@ -7,7 +7,7 @@ type Ask = (method: string, target: string, body?: object) => Promise<Record<str
 export const FAILS = `CREATE TRIGGER IF NOT EXISTS fails BEFORE INSERT ON documents WHEN NEW.document_id = 'later'
   BEGIN SELECT RAISE(ABORT, 'not now'); END`
 
-export const kinds = ['retain', 'consolidation', 'refresh', 'waiting', 'extraction'] as const
+export const kinds = ['retain', 'consolidation', 'refresh', 'waiting', 'extraction', 'embedding'] as const
 export type Kind = typeof kinds[number]
 
 interface Cancellable {
@@ -18,6 +18,7 @@ interface Cancellable {
   /** It holds up what writes, not what asks a model. */
   readonly writes?: true
   readonly extracts?: true
+  readonly embeds?: true
 }
 
 const kept = (ask: Ask): Promise<unknown> => ask('POST', 'b/memories', { items: [{ content: 'So I say.', document_id: 'd' }] })
@@ -68,5 +69,15 @@ export const cancellable: Readonly<Record<Kind, Cancellable>> = {
       return store.get<{ id: string }>(`SELECT id FROM operations WHERE type = 'graph_maintenance'`)!.id
     },
     isDone: async call => !(await texts(call)).includes('So I say.')
+  },
+  embedding: {
+    embeds: true,
+    begin: async (ask, store) => {
+      await ask('POST', 'b/memories', { items: Array.from({ length: 40 }, (_, i) => ({ content: `Note ${i}.` })) })
+      const known = (): string | undefined => store.get<{ id: string }>(`SELECT id FROM operations WHERE type = 'embedding'`)?.id
+      while (known() === undefined) await new Promise(resolve => { setImmediate(resolve) })
+      return known()!
+    },
+    isDone: async call => (await call('GET', 'b/embeddings')).body.done > 0
   }
 }

@@ -34,7 +34,8 @@ function reopened (t: Test, path: string, kind: Kind): Wire {
   store.exec('DROP TRIGGER fails; UPDATE operations SET next_retry_at = NULL')
   store.close()
   return openEngine(t, { path: () => path, run: consolidating, abilities: () => ({
-    ...noModels, chat: { model: 'm', why: null }, extracts: cancellable[kind].extracts === true
+    ...noModels, chat: { model: 'm', why: null }, extracts: cancellable[kind].extracts === true,
+    ...cancellable[kind].embeds === true && { embed: { model: 'e', why: null } }
   }) })
 }
 

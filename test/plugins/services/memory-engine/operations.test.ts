@@ -82,13 +82,14 @@ t.test('a large asynchronous retain is worked off in parts, and a document that 
   t.match(await over(call, 'b', none), { status: 'completed', child_operations: null })
 })
 
-t.test('what waits in one bank for a model that hangs holds up no other bank, nor what is written in its own', async t => {
+t.test('what waits in many banks for a model that hangs holds up no other bank, nor what is written in its own', async t => {
   const { call } = openWithChat(t, () => new Promise<string>(() => {}), {
     abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true })
   })
   const items = Array.from({ length: 100 }, (_, i) => ({ content: `Fact ${i}.`, document_id: `d${i}` }))
   await call('POST', 'a/memories', { items })
   t.match((await call('GET', 'a/operations?type=graph_maintenance')).body, { total: 100 })
+  for (let i = 0; i < 100; i++) await call('POST', `hung${i}/memories`, { items: [{ content: 'Fact.' }] })
   for (const bank of ['b', 'a']) {
     const { body: { operation_id: id } } = await call('POST', `${bank}/memories`, { items: [{ content: 'Tea.' }], async: true })
     t.match(await over(call, bank, id), { status: 'completed' }, bank)
@@ -138,7 +139,7 @@ t.test('the parts of a retain come in their order and none is left out, where on
   t.match((await call('GET', `half/operations/${id}`)).body, { status: 'processing', progress: { processed: 1, total: 3 } }, 'what is kept of it so far')
 })
 
-t.test('the last thousand operations of a bank are kept, and of the older ones those that are not over or failed', async t => {
+t.test('the last thousand operations of a bank are kept, and of the older ones those that are not over or failed, with their parts', async t => {
   const { call, path } = openEngine(t)
   const retain = async (content: string): Promise<void> => {
     const { body } = await call('POST', 'b/memories', { items: [{ content }], async: true })
@@ -152,8 +153,10 @@ t.test('the last thousand operations of a bank are kept, and of the older ones t
   store.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100)
     INSERT INTO operations (id, status, ${columns.join()})
     SELECT 'copy-' || i, CASE WHEN i <= 3 THEN 'failed' ELSE 'completed' END, ${columns.map(name => `made.${name}`).join()}
-    FROM n CROSS JOIN (SELECT * FROM operations WHERE status = 'completed' LIMIT 1) AS made`)
+    FROM n CROSS JOIN (SELECT * FROM operations WHERE status = 'completed' LIMIT 1) AS made;
+    UPDATE operations SET parent_id = 'copy-1' WHERE id = 'copy-4'`)
   await retain('Dave likes coffee.')
   t.equal((await call('GET', 'b/operations?status=failed')).body.total, 3)
-  t.equal((await call('GET', 'b/operations')).body.total, 1000 + 3)
+  t.equal((await call('GET', 'b/operations')).body.total, 1000 + 3 + 1)
+  t.same(store.all(`SELECT id FROM operations WHERE parent_id = 'copy-1'`), [{ id: 'copy-4' }])
 })

@@ -15,9 +15,10 @@ import { lanes } from './0042-lanes.js'
 import { cancelledUploads } from './0043-cancelled-uploads.js'
 import { clearings } from './0044-clearings.js'
 import { clearedDocument } from './0045-cleared-document.js'
+import { embedding } from './0046-embedding.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument
+  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument, embedding
 ]
