@@ -89,10 +89,10 @@ function abortReason (signal: AbortSignal): Error {
 
 /**
  * Does `work` with a signal that aborts with `signal`, if any, or with a `TimeoutError` after `ms`; it is the work that has to
- * heed it.
- * Keeps no process alive, and nothing of it stays once the work is over: of an answer that is read later, the reading belongs to
- * the work. `AbortSignal.any` is not for this: it does not hold what it is made of, so that a timeout that nothing else refers to
- * is collected as garbage and never comes, and Node 22 keeps what it makes of one for good.
+ * heed it. Keeps no process alive, and nothing of it stays once the work is over: what the work left under way is aborted, and of
+ * an answer that is read later, the reading belongs to the work. `AbortSignal.any` is not for this: it does not hold what it is
+ * made of, so that a timeout that nothing else refers to is collected as garbage and never comes, and Node 22 keeps what it makes
+ * of one for good.
  */
 export async function within<T> (signal: AbortSignal | null, ms: number, work: (bound: AbortSignal) => Promise<T>): Promise<T> {
   // one for each work that is under way; of none it would be the process's default
@@ -105,6 +105,7 @@ export async function within<T> (signal: AbortSignal | null, ms: number, work: (
   } finally {
     clearTimeout(timer)
     dispose()
+    controller.abort(new DOMException('The work is over', 'AbortError'))
   }
 }
 

@@ -54,8 +54,9 @@ export class SqlFile {
   readonly #lockWaitMs: number
   readonly #statements = new Map<string, Statement>()
   #depth = 0
+  #isClosed = false
 
-  constructor (connection: SqlConnection, lockWaitMs: number) {
+  constructor (connection: SqlConnection, lockWaitMs = BUSY_TIMEOUT_MS) {
     this.#connection = connection
     this.#lockWaitMs = lockWaitMs
   }
@@ -103,9 +104,10 @@ export class SqlFile {
 
   /**
    * Folds the write-ahead log into the file and empties it: until then the log keeps what was deleted. Does not wait: false where
-   * another connection is at the file, or the disk takes nothing.
+   * another connection is at the file, the disk takes nothing, or the file is closed.
    */
   foldLog (): boolean {
+    if (this.#isClosed) return false
     try {
       this.#connection.exec('PRAGMA busy_timeout = 0')
       const [{ busy }] = this.#prepared('PRAGMA wal_checkpoint(TRUNCATE)').all([]) as [{ readonly busy: number }]
@@ -119,6 +121,7 @@ export class SqlFile {
 
   /** Folds the write-ahead log into the file. */
   close (): void {
+    this.#isClosed = true
     this.#statements.clear()
     try {
       this.#connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')

@@ -1,4 +1,4 @@
-import { core, type Clock, type ConfigService, type EventBus, type ModelRegistry, type Requires, type Timer, type ToolCatalogue } from '../../contract/index.js'
+import { core, type Clock, type ConfigService, type EventBus, type ModelRegistry, type Requires, type Timer, type ToolCatalogue, type UpstreamService } from '../../contract/index.js'
 
 /**
  * The services of a plugin that may go while the gateway runs: what it leaves behind in them, timers, subscriptions to
@@ -17,6 +17,9 @@ export function ownServices (
     })],
     [core.models.id, (models: ModelRegistry) => over(models, {
       onChange: (listener: never) => ownListener(models.onChange(listener), own)
+    })],
+    [core.upstreams.id, (upstreams: UpstreamService) => over(upstreams, {
+      onModels: (listener: never) => ownListener(upstreams.onModels(listener), own)
     })],
     [core.tools.id, (tools: ToolCatalogue) => over(tools, {
       onChange: (listener: never) => ownListener(tools.onChange(listener), own),

@@ -7,6 +7,12 @@ import { server, whoOf, type ToolDeps } from './note-tools.js'
 
 type Input = Readonly<Record<string, unknown>>
 
+export interface Asker {
+  readonly bank: string
+  readonly identity: MemoryIdentity
+  readonly signal: AbortSignal
+}
+
 /** A tool that is one call of the engine about one bank. */
 export interface BankTool<S extends z.ZodObject> {
   readonly name: string
@@ -18,7 +24,8 @@ export interface BankTool<S extends z.ZodObject> {
   /** Below the bank. */
   readonly path: (input: z.output<S>) => readonly string[]
   readonly query?: (input: z.output<S>) => Readonly<Record<string, string | number>>
-  readonly body?: (input: z.output<S>, identity: MemoryIdentity) => unknown
+  /** May ask the engine before. */
+  readonly body?: (input: z.output<S>, asker: Asker) => unknown
   /** For audit rows of what deletes. */
   readonly action?: string
   /** The memory that it is about: it must be one that the agent may see. */
@@ -44,7 +51,7 @@ export function bankTool<S extends z.ZodObject> ({ activity, memory }: ToolDeps,
       }
       const path = bankPath(bank, ...tool.path(call.input))
       const asked = Object.entries(tool.query?.(call.input) ?? {}).map(([key, value]): [string, string] => [key, String(value)])
-      const body = tool.body?.(call.input, whoOf(call))
+      const body = await tool.body?.(call.input, { bank, identity: whoOf(call), signal: call.signal })
       const question = { method, path, query: new URLSearchParams(asked).toString(), ...body === undefined ? {} : { body } }
       if (action === undefined) return await ask({ ...question, signal: call.signal })
       const target = [bank, ...tool.path(call.input).slice(1)].join('/')

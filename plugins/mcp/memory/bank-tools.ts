@@ -1,6 +1,6 @@
 import type { ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { visibleTags } from '../../services/memory/ref.js'
+import { visibleOnly } from '../../services/memory/ref.js'
 import { bankTool, type BankTool } from './bank-tool.js'
 import { dataset, type ToolDeps } from './note-tools.js'
 
@@ -23,7 +23,8 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
       kind: 'read',
       method: 'POST',
       path: () => ['reflect'],
-      body: ({ query, max_tokens }, identity) => ({ query, max_tokens, tag_groups: visibleTags(identity) })
+      body: async ({ query, max_tokens }, { bank, identity, signal }) => (
+        { query, max_tokens, ...await visibleOnly(deps.memory.engine(), bank, identity, signal) })
     }),
     tool({
       name: 'memory_history',

@@ -14,7 +14,7 @@ export { checkBankOf, datasetName, datasetOf, isForeign, isPrivateBank, readData
 export type { Dataset } from './namespaces.js'
 export type { Note } from './notes/note.js'
 export { RAN_ON, tagsMatches } from './notes/notes.js'
-export { isVisibleRow, visibleTags } from './notes/visibility.js'
+export { isVisibleRow, visibleOnly } from './notes/visibility.js'
 export type { AddedNote, NewNote, NotePage, NoteRecall, NoteSearch, RecalledNotes } from './notes/notes.js'
 
 /** The memory of the gateway. What needs it while it is off throws `memory.unavailable`. */

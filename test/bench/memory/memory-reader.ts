@@ -15,8 +15,10 @@ body.on('data', () => {
   gaps.push(now - last)
   last = now
 })
+// a stream that broke is a pause that goes on
+body.on('error', () => {})
 port.on('message', () => {
-  port.postMessage(gaps)
+  port.postMessage([...gaps, performance.now() - last])
   gaps = []
 })
 port.postMessage('reading')

@@ -54,7 +54,11 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
   await t.test('the rest is one call of the engine each, about the agent\'s own', async t => {
     t.match(await call(open, 'memory_reflect', { query: 'who?' }), { text: /Alice/ })
     t.equal(fake.calls.at(-1), 'POST /v1/default/banks/shared/reflect')
+    t.notOk('tag_groups' in JSON.parse(fake.seen.at(-1)!.body), 'all of it may be told')
+    fake.bank('shared').units.push({ ...fake.bank('shared').units[0]!, id: 'his', tags: ['agent:bob', 'visibility:private'] })
+    await call(open, 'memory_reflect', { query: 'who?' })
     t.match(JSON.parse(fake.seen.at(-1)!.body), { tag_groups: [{ not: { tags: ['visibility:private'], match: 'any_strict' } }] }, 'nothing that is another agent\'s alone')
+    fake.bank('shared').units.pop()
     t.match(await call(alice, 'bank_stats'), { bank_id: 'private__alice' })
     t.match(await call(alice, 'bank_stats', { dataset: 'shared' }), { bank_id: 'shared' })
     t.match(await call(open, 'directive_create', { name: 'short', content: 'Answer briefly', dataset: 'agents' }), { id: /.+/, bank_id: 'agents' })

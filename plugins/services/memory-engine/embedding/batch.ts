@@ -16,33 +16,36 @@ export function pauseMs (failures: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 }
 
+/** What has come of memories so far. */
 export interface Taken {
-  readonly embedded: number
+  embedded: number
   /** Those that the model is not asked for any more. */
-  readonly refused: number
+  refused: number
 }
-
-const NONE: Taken = { embedded: 0, refused: 0 }
 
 /**
- * Asks the model for the vectors of these memories and keeps them; keeps none once another model embeds. Throws why the model is
- * to be left alone for a while, or the signal's reason.
+ * Asks the model for the vectors of these memories and keeps them, counted in `taken` as they are; keeps none once another model
+ * embeds. Throws why the model is to be left alone for a while, or the signal's reason.
  */
-export async function embedBatch (core: Core, identity: string, batch: readonly Waiting[], signal: AbortSignal): Promise<Taken> {
-  const taken = await embedAll(core, identity, batch, signal)
+export async function embedBatch (
+  core: Core, identity: string, batch: readonly Waiting[], signal: AbortSignal, taken: Taken = { embedded: 0, refused: 0 }
+): Promise<void> {
+  const before = taken.embedded
+  await embedAll(core, identity, batch, signal, taken)
   const isOther = embedIdentity(core) !== identity
-  if (!isOther && taken.embedded === 0 && batch.length >= ALL_REFUSED) throw new Error('the model refuses all of them')
-  return taken
+  if (!isOther && taken.embedded === before && batch.length >= ALL_REFUSED) throw new Error('the model refuses all of them')
 }
 
-async function embedAll (core: Core, identity: string, batch: readonly Waiting[], signal: AbortSignal): Promise<Taken> {
+async function embedAll (
+  core: Core, identity: string, batch: readonly Waiting[], signal: AbortSignal, taken: Taken
+): Promise<void> {
   const { store } = core
   try {
     // a text that was refused is tried again by its beginning: models have bounds
     const texts = batch.map(({ text, embed_tries: tries }) => text.slice(0, Math.ceil(text.length / 2 ** tries)))
     const vectors = await embed(core, texts, true, signal)
     signal.throwIfAborted()
-    if (embedIdentity(core) !== identity) return NONE
+    if (embedIdentity(core) !== identity) return
     const model = modelNumber(store, identity, vectors[0]!.length)
     const index = vectorIndexOf(core)
     store.transaction(() => {
@@ -53,21 +56,17 @@ async function embedAll (core: Core, identity: string, batch: readonly Waiting[]
         index.added(bank, model, seq, vectors[i]!)
       }
     })
-    return { embedded: batch.length, refused: 0 }
+    taken.embedded += batch.length
   } catch (error) {
     if (!(error instanceof ModelError) || !error.permanent) throw error
     signal.throwIfAborted()
-    if (embedIdentity(core) !== identity) return NONE
+    if (embedIdentity(core) !== identity) return
     const [one, ...others] = batch
     if (others.length === 0) {
       store.run('UPDATE memories SET embed_tries = embed_tries + 1 WHERE seq = ?', [one!.seq])
-      return { embedded: 0, refused: one!.embed_tries + 1 === MOST_TRIES ? 1 : 0 }
+      if (one!.embed_tries + 1 === MOST_TRIES) taken.refused++
+      return
     }
-    let sum = NONE
-    for (const each of batch) {
-      const { embedded, refused } = await embedAll(core, identity, [each], signal)
-      sum = { embedded: sum.embedded + embedded, refused: sum.refused + refused }
-    }
-    return sum
+    for (const each of batch) await embedAll(core, identity, [each], signal, taken)
   }
 }

@@ -69,6 +69,7 @@ class Embedder {
       const own = waiting.of(bank, BATCH + 1)
       if (own.length > BATCH) operations.submit({ bankId, type: 'embedding', result: { model: identity } })
       else few.push(...own.slice(0, BATCH - few.length))
+      if (few.length === BATCH) break
     }
     return few
   }

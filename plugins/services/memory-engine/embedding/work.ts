@@ -1,3 +1,4 @@
+import { linkedAbort } from 'svc-gateway/plugin'
 import type { Core } from '../core.js'
 import { PermanentFailure } from '../operations/operation.js'
 import type { Run, Work } from '../operations/operation-queue.js'
@@ -11,9 +12,8 @@ import { WaitingMemories } from './waiting.js'
 export function embeddingWork (core: Core): Work {
   return async ({ id, bankId, progress }, run) => {
     const bank = findBank(core.store, bankId)?.seq
-    // what a process before has done of it
-    const refused = progress?.detail?.refused ?? 0
-    const embedding = new Embedding(core, run, { embedded: (progress?.processed ?? 0) - refused, refused })
+    // what a process before has done of it; what was refused is tried again
+    const embedding = new Embedding(core, run, (progress?.processed ?? 0) - (progress?.detail?.refused ?? 0))
     for (let failures = 0; ;) {
       run.signal.throwIfAborted()
       const model = embedIdentity(core)
@@ -40,17 +40,21 @@ class Embedding {
   readonly #run: Run
   #taken: Taken
   #total = 0
+  #model: string | null = null
 
-  constructor (core: Core, run: Run, before: Taken) {
+  constructor (core: Core, run: Run, embedded: number) {
     this.#core = core
     this.#run = run
-    this.#taken = before
+    this.#taken = { embedded, refused: 0 }
   }
 
   get #done (): number { return this.#taken.embedded + this.#taken.refused }
 
   /** Takes the next ones. True if there was none. */
   async next (bankId: string, model: string): Promise<boolean> {
+    // what a former model took counts for nothing
+    if (this.#model !== null && this.#model !== model) [this.#taken, this.#total] = [{ embedded: 0, refused: 0 }, 0]
+    this.#model = model
     await modelCome(this.#core, model)
     const bank = findBank(this.#core.store, bankId)
     if (bank === undefined) return false
@@ -60,8 +64,7 @@ class Embedding {
     // new ones may have come
     if (this.#done + batch.length > this.#total) this.#total = this.#done + waiting.count(bank)
     this.say('embedding')
-    const { embedded, refused } = await embedBatch(this.#core, model, batch, this.#run.signal)
-    this.#taken = { embedded: this.#taken.embedded + embedded, refused: this.#taken.refused + refused }
+    await whileIts(this.#core, model, this.#run.signal, signal => embedBatch(this.#core, model, batch, signal, this.#taken))
     return false
   }
 
@@ -76,6 +79,23 @@ class Embedding {
       this.say('embedding')
       return { ...this.#taken, model }
     })
+  }
+}
+
+/** Does `work` with a signal that aborts with the one that is given, and when another model embeds: a former one may hang. */
+async function whileIts (
+  core: Core, model: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>
+): Promise<void> {
+  const { controller, dispose } = linkedAbort(signal)
+  const stop = core.outside.onAbilities(() => { if (embedIdentity(core) !== model) controller.abort(new Error('another model embeds')) })
+  try {
+    await work(controller.signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!controller.signal.aborted) throw error
+  } finally {
+    stop()
+    dispose()
   }
 }
 

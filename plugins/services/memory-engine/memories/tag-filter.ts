@@ -53,8 +53,11 @@ export function readTagGroups (json: string | null, ignored: Set<string>): reado
   return groups
 }
 
-/** Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. Throws the wire's 422. */
-export function tagCondition (bank: number, tags: readonly string[] | null, mode: TagMode): Condition | null {
+/**
+ * Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. Throws the wire's 422.
+ * @param ofFew what it is of is few: their tags are looked at, not all memories with such tags
+ */
+export function tagCondition (bank: number, tags: readonly string[] | null, mode: TagMode, ofFew = false): Condition | null {
   if (tags === null || (tags.length === 0 && mode !== 'exact')) return null
   const wanted = [...new Set(tags)]
   const isAny = mode === 'any' || mode === 'any_strict'
@@ -63,8 +66,11 @@ export function tagCondition (bank: number, tags: readonly string[] | null, mode
     const each = wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)')
     return { sql: [`json_array_length(m.tags) = ${wanted.length}`, ...each].join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
   }
+  const any = ofFew
+    ? { sql: 'EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory = m.seq AND t.tag IN (SELECT value FROM json_each(?)))', values: [JSON.stringify(wanted)] }
+    : { sql: 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag IN (SELECT value FROM json_each(?)))', values: [bank, JSON.stringify(wanted)] }
   const strict = isAny
-    ? { sql: 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag IN (SELECT value FROM json_each(?)))', values: [bank, JSON.stringify(wanted)] }
+    ? any
     : { sql: wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)').join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
   return mode === 'any' || mode === 'all' ? { sql: `(m.tags = '[]' OR (${strict.sql}))`, values: strict.values } : strict
 }

@@ -146,10 +146,11 @@ export class OperationTable {
     return row === undefined ? null : operationOf(row)
   }
 
-  /** Whether one of these kinds waits or runs in the bank. */
+  /** Whether one of these types waits or runs in the bank; an import is in the bank that it fills. */
   isOpen (bankId: string, types: readonly OperationType[]): boolean {
-    return this.#store.get(`SELECT 1 FROM operations WHERE bank_id = ? AND type IN (SELECT value FROM json_each(?))
-      AND status IN ('pending', 'processing') LIMIT 1`, [bankId, JSON.stringify(types)]) !== undefined
+    return this.#store.get(`SELECT 1 FROM operations WHERE status IN ('pending', 'processing') AND type IN (SELECT value FROM json_each(?))
+      AND coalesce(CASE type WHEN 'import_bank' THEN json_extract(payload, '$.target.bankId') END, bank_id) = ? LIMIT 1`,
+    [JSON.stringify(types), bankId]) !== undefined
   }
 
   begin (id: string): void {
@@ -235,9 +236,12 @@ export class OperationTable {
     this.#store.run('DELETE FROM operations WHERE id = ? OR parent_id = ?', [id, id])
   }
 
-  /** Forgets the oldest of those that are over, but for parts of what is not: its progress is the sum of theirs. */
+  /**
+   * Forgets the oldest of those that are over, but for parts of what goes on, whose progress is the sum of theirs, and for
+   * cancelled embeddings, which can be tried again.
+   */
   prune (bankId: string): void {
-    this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND status IN ('completed', 'cancelled') AND seq <=
+    this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND (status = 'completed' OR (status = 'cancelled' AND type <> 'embedding')) AND seq <=
       (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})
       AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status NOT IN ('completed', 'cancelled'))`, [bankId, bankId])
   }

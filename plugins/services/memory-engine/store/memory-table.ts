@@ -174,6 +174,7 @@ export function restoreMemory (store: Store, row: MemoryRow, now: number): void 
     addToTextIndex(store, row.bank, row.seq, wordsOf(row))
     store.run(`UPDATE memories SET state = 'valid', invalidation_reason = NULL, invalidated_at = NULL, updated_at = ?,
       consolidated_at = NULL, consolidation_failed_at = NULL WHERE seq = ?`, [now, row.seq])
+    embedAnyway(store, row.seq)
   })
 }
 
@@ -205,7 +206,7 @@ function dropVector (store: Store, memory: number): void {
   embedAnyway(store, memory)
 }
 
-/** It was none of those that a cancelled embedding left out, or has another text now. */
+/** It was none of those that waited when an embedding was cancelled, or has another text now. */
 function embedAnyway (store: Store, memory: number): void {
   store.run(`INSERT OR IGNORE INTO embed_anyway SELECT memories.seq FROM memories JOIN banks ON banks.seq = memories.bank
     WHERE memories.seq = ? AND embed_cancelled_upto >= memories.seq`, [memory])

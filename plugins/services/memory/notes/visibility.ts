@@ -1,6 +1,7 @@
 import { askEngine, bankPath, rowsIn, valueOf, type Row } from '../engine-call.js'
 import type { MemoryEngine } from '../engine.js'
 import type { MemoryIdentity } from '../identity.js'
+import { isPrivateBank } from '../namespaces.js'
 import { AGENT_TAG, noteOf, PRIVATE_TAG, type Note } from './note.js'
 
 /** What is stamped as private is its writer's, in whichever bank it lies. */
@@ -13,8 +14,24 @@ export function isVisibleRow (row: unknown, identity: MemoryIdentity): boolean {
   return isVisible(noteOf((row ?? {}) as Readonly<Record<string, unknown>>, ''), identity)
 }
 
-/** What is visible, for an engine that filters by tags itself, as `tag_groups`. Pure. */
-export function visibleTags ({ agent, private: isPrivate }: MemoryIdentity): readonly object[] {
+/**
+ * What of a bank is visible, for an engine that filters by tags itself: as `tag_groups` of a question; nothing where all of it
+ * is, since an engine looks at each memory for such a filter.
+ */
+export async function visibleOnly (
+  engine: MemoryEngine, bank: string, identity: MemoryIdentity, signal: AbortSignal
+): Promise<{ readonly tag_groups?: readonly object[] }> {
+  // it is that of the agent, or it would not have come here
+  if (identity.private && isPrivateBank(bank)) return {}
+  const path = bankPath(bank, 'memories', 'list')
+  const query = new URLSearchParams({ tags: PRIVATE_TAG, tags_match: 'any_strict', limit: '1' }).toString()
+  const reply = await askEngine(engine, { method: 'GET', path, query, signal })
+  if (reply.status === 404 || rowsIn(valueOf(reply, path), 'items', path).length === 0) return {}
+  return { tag_groups: visibleTags(identity) }
+}
+
+/** Pure. */
+function visibleTags ({ agent, private: isPrivate }: MemoryIdentity): readonly object[] {
   const open = { not: { tags: [PRIVATE_TAG], match: 'any_strict' } }
   return isPrivate && agent !== null ? [{ or: [open, { tags: [`${AGENT_TAG}${agent}`], match: 'any_strict' }] }] : [open]
 }

@@ -83,7 +83,8 @@ export class Threads {
         'SELECT thread, bytes, responses FROM threads WHERE thread <> ? ORDER BY used, thread LIMIT 1', [thread]
       )
       if (oldest === undefined) return
-      this.#file.run('DELETE FROM threads WHERE thread = ?', [oldest.thread])
+      // nobody asked for it to be gone from the log as well
+      this.#file.run('/* for room */ DELETE FROM threads WHERE thread = ?', [oldest.thread])
       this.#add(-oldest.bytes, -oldest.responses)
     }
   }

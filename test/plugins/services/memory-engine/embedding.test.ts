@@ -102,6 +102,13 @@ t.test('many memories that wait for their vectors are one operation with its pro
   const { id: third } = await last(call, 'b', { status: 'completed' })
   t.match((await call('GET', `b/operations/${third}`)).body, { result_metadata: { embedded: 102, model: 'four' } }, 'it goes on with the model that is there')
 
+  becomes('four and a half', { left: 1 })
+  await last(call, 'b', { status: 'processing', processed: 32 })
+  // what hangs is left by itself
+  becomes('four again')
+  const { id: fourth } = await last(call, 'b', { status: 'completed', processed: 102 })
+  t.match((await call('GET', `b/operations/${fourth}`)).body, { result_metadata: { embedded: 102, model: 'four again' } }, 'by that model alone')
+
   becomes('five', { left: 1 })
   await last(call, 'b', { status: 'processing', processed: 32 })
   becomes(null)
@@ -109,7 +116,7 @@ t.test('many memories that wait for their vectors are one operation with its pro
   await last(call, 'b', { status: 'failed', error_message: 'nothing embeds any more' })
   becomes('five')
   await last(call, 'b', { status: 'completed', processed: 70 })
-  t.equal((await call('GET', 'b/operations')).body.total, 5)
+  t.equal((await call('GET', 'b/operations')).body.total, 6)
 })
 
 t.test('a text that its model refuses counts as done in the operation that asked for it', async t => {
