@@ -6,7 +6,7 @@ import { svcError } from '../../kernel/contract/index.js'
 import type { EngineSpec } from '../../kernel/contract/provider/engine-runtime.js'
 import { assertPortFree } from '../../kernel/runtime/port-check.js'
 import { createFakeProviderPlugin, FakeClock, FakeEngineRuntime } from '../../kernel/testing/index.js'
-import { freePort } from '../ports.js'
+import { freePort, reservePorts } from '../ports.js'
 import { until, wireGateway, type WireGateway } from './wire-gateway.js'
 
 const messages = [{ role: 'user' as const, content: 'hi' }]
@@ -49,7 +49,9 @@ async function broken (t: Test): Promise<Broken> {
   const clock = new FakeClock()
   const runtime = new BrokenRuntime()
   t.teardown(() => runtime.destroy())
-  return Object.assign(await wireGateway(t, { clock, runtime }), { runtime, clock })
+  // a launch goes on with another port where a gateway of another process has a claim on the one that it chose
+  const { toml } = await reservePorts(t)
+  return Object.assign(await wireGateway(t, { clock, runtime, svc: toml }), { runtime, clock })
 }
 
 interface Refusal {
