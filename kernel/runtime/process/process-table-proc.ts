@@ -59,12 +59,16 @@ export function procTable (root: string): ProcessTable {
   }
 }
 
-/** Null for a zombie. The command name (field 2) may hold spaces and brackets, so fields count from its last bracket. */
+/**
+ * Null for a zombie. One whose other threads still end is none: the ports and files of the process are theirs until they are
+ * through. The command name (field 2) may hold spaces and brackets, so fields count from its last bracket.
+ */
 export function parseStat (text: string, bootId: string): ProcessEntry | null {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const state = fields[0] ?? ''
+  const threads = Number(fields[17])
   const start = fields[19]
   const pid = Number.parseInt(text, 10)
-  if (start === undefined || Number.isNaN(pid) || 'ZXx'.includes(state)) return null
+  if (start === undefined || Number.isNaN(pid) || 'Xx'.includes(state) || (state === 'Z' && threads <= 1)) return null
   return { pid, group: Number(fields[2]), startId: `${bootId}:${start}` }
 }

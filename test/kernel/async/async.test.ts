@@ -177,6 +177,9 @@ t.test('of work that is over, whichever way, neither its timer nor its listener 
   await t.rejects(within(signal, 86_400_000, () => { throw new Error('it broke at once') }), { message: 'it broke at once' })
   await look()
   t.strictSame(counts, { timers: 0, listeners: 0 })
+  let left = signal
+  await t.rejects(within(signal, 86_400_000, bound => Promise.all([Promise.reject(new Error('one part')), new Promise(() => { left = bound })])), { message: 'one part' })
+  t.ok(left.aborted, 'what the work left under way is told')
 })
 
 t.test('a signal that bounds much at a time does not look like a leak', async t => {

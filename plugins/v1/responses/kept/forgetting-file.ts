@@ -20,6 +20,11 @@ export class ForgettingFile extends SqlFile {
     return result
   }
 
+  /** As `run`, of what no client asked to be gone: a full store does this with each response, and the log may keep it a while. */
+  evict (sql: string, values: readonly SqlValue[]): void {
+    super.run(sql, values)
+  }
+
   override close (): void {
     this.#folding?.stop()
     super.close()

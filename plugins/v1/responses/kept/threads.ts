@@ -1,5 +1,5 @@
-import type { SqlFile } from 'svc-gateway/plugin'
 import { responsesError } from '../errors.js'
+import type { ForgettingFile } from './forgetting-file.js'
 
 export const THREADS_FORM = `
 CREATE TABLE threads (
@@ -27,12 +27,12 @@ export interface Place {
  * recently first. All but `assertRoom` and `dropOld` are parts of a transaction of their caller; times in epoch milliseconds.
  */
 export class Threads {
-  readonly #file: SqlFile
+  readonly #file: ForgettingFile
   readonly #limits: KeptLimits
   /** Of all threads: to count them again with every response would take the longer the more there are. */
   #total = { bytes: 0, responses: 0 }
 
-  constructor (file: SqlFile, limits: KeptLimits) {
+  constructor (file: ForgettingFile, limits: KeptLimits) {
     this.#file = file
     this.#limits = limits
     this.count()
@@ -83,8 +83,7 @@ export class Threads {
         'SELECT thread, bytes, responses FROM threads WHERE thread <> ? ORDER BY used, thread LIMIT 1', [thread]
       )
       if (oldest === undefined) return
-      // nobody asked for it to be gone from the log as well
-      this.#file.run('/* for room */ DELETE FROM threads WHERE thread = ?', [oldest.thread])
+      this.#file.evict('DELETE FROM threads WHERE thread = ?', [oldest.thread])
       this.#add(-oldest.bytes, -oldest.responses)
     }
   }

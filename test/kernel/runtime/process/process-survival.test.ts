@@ -115,10 +115,12 @@ t.test('an engine that ended while no gateway ran counts as exited, and what it 
   const id = await doomedGateway(stateDir, port, 'running')
   const address = { host: '127.0.0.1', port }
   await eventually('it serves', () => get(address, '/env'))
+  const [engine] = await processesOf(id)
   await get(address, '/spawn')
   await get(address, '/spawn?detached=1')
   await get(address, '/exit?code=1')
-  await eventually('only its children are left', async () => (await processesOf(id)).length === 2)
+  await eventually('only its children are left', async () =>
+    (await processesOf(id)).length === 2 && await table.find(engine!.pid) === null)
   const { runtime, exits } = await open(t, stateDir)
   t.match(await runtime.list(labels), [{ id, state: 'exited', exitCode: null }])
   t.same(await processesOf(id), [])

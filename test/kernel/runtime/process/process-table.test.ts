@@ -14,6 +14,7 @@ t.test('a line of /proc/<pid>/stat yields the process, unless it is dead', async
     ['plain', `812 (node) S ${rest}`, { pid: 812, group: 812, startId: 'boot:98765' }],
     ['a name with spaces and brackets', `812 (a) b (c) R ${rest}`, { pid: 812, group: 812, startId: 'boot:98765' }],
     ['a zombie', `812 (node) Z ${rest}`, null],
+    ['a zombie whose threads still hold its ports', `812 (node) Z ${rest.replace(' 20 0 1 0 ', ' 20 0 11 0 ')}`, { pid: 812, group: 812, startId: 'boot:98765' }],
     ['dead', `812 (node) X ${rest}`, null],
     ['cut short', '812 (node) S 1', null],
     ['nothing', '', null]
