@@ -50,8 +50,8 @@ async function embedAll (
     const index = vectorIndexOf(core)
     store.transaction(() => {
       for (const [i, { seq, bank, text }] of batch.entries()) {
-        // it may have been edited or deleted meanwhile
-        if (store.get('SELECT 1 FROM memories WHERE seq = ? AND text = ?', [seq, text]) === undefined) continue
+        // it may have been edited, deleted or embedded meanwhile
+        if (store.get('SELECT 1 FROM memories WHERE seq = ? AND text = ? AND vector_model IS NOT ?', [seq, text, model]) === undefined) continue
         putVector(store, bank, seq, model, vectors[i]!)
         index.added(bank, model, seq, vectors[i]!)
       }

@@ -1,37 +1,46 @@
 import type { Background, Core } from '../core.js'
-import type { OperationType } from '../operations/operation.js'
 import { operationsOf } from '../operations/operations.js'
 import { embedIdentity } from '../recall/model-calls.js'
-import type { BankRow } from '../store/bank-table.js'
+import { findBank, type BankRow } from '../store/bank-table.js'
+import { turn, Turns } from '../store/turn.js'
 import { BATCH, embedBatch, pauseMs } from './batch.js'
 import { leaveOut, takeIn } from './cancelled.js'
 import { modelCome } from './model-come.js'
 import { WaitingMemories, type Waiting } from './waiting.js'
 
-/** What embeds the memories of its bank itself, and what brings more of them than one operation is to be made for. */
-const LEFT_TO: readonly OperationType[] = ['embedding', 'import_documents', 'import_bank']
+/** Between two looks at the banks that were written to while the model is waited for. */
+const LOOK_AGAIN_MS = 1000
 
 /** Gives valid memories a vector of the present model where a few wait for it, and makes an operation where many do. */
 class Embedder {
   readonly #core: Core
   #isRunning = false
   #failures = 0
-  #timer: NodeJS.Timeout | null = null
+  #pauseTimer: NodeJS.Timeout | null = null
+  #lookTimer: NodeJS.Timeout | null = null
+  #written = new Set<string>()
+  /** Of the banks whose operation waits, the one that was helped last. */
+  #helped = 0
 
   constructor (core: Core) {
     this.#core = core
   }
 
-  wake (): void {
-    if (this.#isRunning || this.#timer !== null || this.#core.closing.aborted) return
+  /** @param bankId the bank in which some may wait now */
+  wake (bankId: string | null = null): void {
+    if (this.#core.closing.aborted) return
+    if (this.#isRunning || this.#pauseTimer !== null) {
+      if (bankId !== null) this.#lookSoon(bankId)
+      return
+    }
     this.#isRunning = true
     void this.#run().finally(() => { this.#isRunning = false })
   }
 
   /** Another model may be there. */
   restart (): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+    if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer)
+    this.#pauseTimer = null
     this.#failures = 0
     this.wake()
   }
@@ -43,7 +52,7 @@ class Embedder {
       if (identity === null) return
       try {
         await modelCome(this.#core, identity)
-        const batch = this.#next(identity)
+        const batch = await this.#next(identity)
         if (batch.length === 0) return
         await embedBatch(this.#core, identity, batch, closing)
         this.#failures = 0
@@ -55,31 +64,87 @@ class Embedder {
     }
   }
 
-  /** Of all banks in which few wait. */
-  #next (identity: string): readonly Waiting[] {
-    const { store } = this.#core
-    const operations = operationsOf(this.#core)
+  /**
+   * Of all banks in which few wait; where there are none, of one whose operation waits for those of other banks, so that what is
+   * new there does not wait until those are done.
+   */
+  async #next (identity: string): Promise<readonly Waiting[]> {
+    const { store, closing } = this.#core
     const waiting = new WaitingMemories(store, identity)
-    const few: Waiting[] = []
+    const importing = operationsOf(this.#core).table.importing()
+    const [few, queued] = [[] as Waiting[], [] as BankRow[]]
+    const turns = new Turns(closing)
     for (const seq of waiting.banks()) {
       const bank = store.get<BankRow>('SELECT * FROM banks WHERE seq = ?', [seq])!
-      const { bank_id: bankId } = bank
-      // one with a slash was deleted, or is not there yet
-      if (bankId.startsWith('/') || operations.table.isOpen(bankId, LEFT_TO)) continue
-      const own = waiting.of(bank, BATCH + 1)
-      if (own.length > BATCH) operations.submit({ bankId, type: 'embedding', result: { model: identity } })
-      else few.push(...own.slice(0, BATCH - few.length))
-      if (few.length === BATCH) break
+      const share = this.#shareOf(bank, identity, waiting, importing)
+      if (share === 'few') few.push(...waiting.of(bank, BATCH - few.length))
+      if (few.length === BATCH) return few
+      if (share === 'queued') queued.push(bank)
+      await turns.next()
     }
-    return few
+    if (few.length > 0) return few
+    // the queue looks, after a turn, which of the new ones it may begin
+    await turn()
+    closing.throwIfAborted()
+    for (const bank of this.#inTurn(queued)) {
+      if (operationsOf(this.#core).table.openStatus(bank.bank_id, 'embedding') !== 'pending') continue
+      this.#helped = bank.seq
+      const batch = waiting.of(bank, BATCH)
+      if (batch.length > 0) return batch
+    }
+    return []
+  }
+
+  /** Those behind the last one first. */
+  #inTurn (banks: readonly BankRow[]): readonly BankRow[] {
+    const isNext = ({ seq }: BankRow): boolean => seq > this.#helped
+    return [...banks.filter(isNext), ...banks.filter(bank => !isNext(bank))]
+  }
+
+  /** Which memories of the bank are not left to an import or an operation; makes the operation where many wait. */
+  #shareOf (bank: BankRow, identity: string, waiting: WaitingMemories, importing: ReadonlySet<string>): 'few' | 'queued' | 'none' {
+    const { bank_id: bankId } = bank
+    // one with a slash was deleted, or is not there yet
+    if (bankId.startsWith('/') || importing.has(bankId)) return 'none'
+    const operations = operationsOf(this.#core)
+    const status = operations.table.openStatus(bankId, 'embedding')
+    if (status === 'processing') return 'none'
+    if (status === null && waiting.of(bank, BATCH + 1).length <= BATCH) return 'few'
+    if (status === null) operations.submit({ bankId, type: 'embedding', result: { model: identity } })
+    return 'queued'
+  }
+
+  /** An operation is to be in the list though nothing is embedded now. */
+  #lookSoon (bankId: string): void {
+    this.#written.add(bankId)
+    this.#lookTimer ??= setTimeout(() => {
+      this.#lookTimer = null
+      const written = this.#written
+      this.#written = new Set()
+      this.#look(written).catch((error: unknown) => {
+        if (!this.#core.closing.aborted) this.#core.log('info', 'memories wait for their vectors', { error: (error as Error).message })
+      })
+    }, LOOK_AGAIN_MS).unref()
+  }
+
+  async #look (bankIds: Iterable<string>): Promise<void> {
+    const { store, closing } = this.#core
+    const turns = new Turns(closing)
+    for (const bankId of bankIds) {
+      const identity = closing.aborted ? null : embedIdentity(this.#core)
+      if (identity === null) return
+      const bank = findBank(store, bankId)
+      if (bank !== undefined) this.#shareOf(bank, identity, new WaitingMemories(store, identity), operationsOf(this.#core).table.importing())
+      await turns.next()
+    }
   }
 
   #pause (): void {
-    this.#timer = setTimeout(() => {
-      this.#timer = null
+    this.#pauseTimer = setTimeout(() => {
+      this.#pauseTimer = null
       this.wake()
     }, pauseMs(++this.#failures))
-    this.#timer.unref()
+    this.#pauseTimer.unref()
   }
 }
 
@@ -87,13 +152,15 @@ export const startEmbedder: Background = core => {
   const embedder = new Embedder(core)
   const operations = operationsOf(core)
   let seen = -1
-  core.hooks.answered.push(() => {
+  core.hooks.answered.push(({ params }) => {
     if (core.store.writes === seen) return
     seen = core.store.writes
-    embedder.wake()
+    embedder.wake(params.bank_id)
   })
-  core.hooks.retained.push(() => embedder.wake())
-  operations.ended.push(({ type }) => { if (LEFT_TO.includes(type)) embedder.wake() })
+  core.hooks.retained.push(({ bankId }) => embedder.wake(bankId))
+  operations.ended.push(({ type, bankId }) => {
+    if (type === 'embedding' || type === 'import_documents' || type === 'import_bank') embedder.wake(bankId)
+  })
   operations.cancelling.push(operation => { if (operation.type === 'embedding') leaveOut(core, operation) })
   operations.retrying.push(operation => { if (operation.type === 'embedding') takeIn(core, operation) })
   core.outside.onAbilities(() => embedder.restart())

@@ -34,16 +34,17 @@ export class WaitingMemories {
   }
 
   /** Banks that may have some; what else a bank has is not gone through. */
-  banks (): ReadonlySet<number> {
-    const banks = new Set<number>()
+  * banks (): Generator<number> {
+    const seen = new Set<number>()
     for (const former of this.#former) {
       for (let last: number | undefined = 0; last !== undefined;) {
         last = this.#store.get<{ bank: number }>(
           `SELECT bank FROM memories WHERE vector_model IS ? AND bank > ? AND ${OPEN} ORDER BY bank LIMIT 1`, [former, last])?.bank
-        if (last !== undefined) banks.add(last)
+        if (last === undefined || seen.has(last)) continue
+        seen.add(last)
+        yield last
       }
     }
-    return banks
   }
 
   /** The first of a bank: new and edited ones, then those of former models; of either, what was refused comes last. */

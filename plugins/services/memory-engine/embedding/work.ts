@@ -8,18 +8,23 @@ import { BATCH, embedBatch, pauseMs, type Taken } from './batch.js'
 import { modelCome } from './model-come.js'
 import { WaitingMemories } from './waiting.js'
 
-/** Embeds until no memory of the bank waits, with whatever model embeds then. It waits as long as the model is away. */
+/** Embeds until no memory of the bank waits, with whatever model embeds then. It waits as long as none does, or the model is away. */
 export function embeddingWork (core: Core): Work {
   return async ({ id, bankId, progress }, run) => {
     const bank = findBank(core.store, bankId)?.seq
     // what a process before has done of it; what was refused is tried again
-    const embedding = new Embedding(core, run, (progress?.processed ?? 0) - (progress?.detail?.refused ?? 0))
+    const embedding = new Embedding(core, run, (progress?.processed ?? 0) - (progress?.detail?.refused ?? 0), progress?.total ?? 0)
     for (let failures = 0; ;) {
       run.signal.throwIfAborted()
-      const model = embedIdentity(core)
-      if (model === null) throw new PermanentFailure('nothing embeds any more')
       // deleted, and perhaps made anew
       if (bank === undefined || findBank(core.store, bankId)?.seq !== bank) throw new PermanentFailure(`Bank '${bankId}' not found`)
+      const model = embedIdentity(core)
+      if (model === null) {
+        embedding.say('waiting_for_model')
+        await otherModel(core, null, run.signal)
+        failures = 0
+        continue
+      }
       let isOver = false
       try {
         isOver = await embedding.next(bankId, model)
@@ -28,7 +33,7 @@ export function embeddingWork (core: Core): Work {
         run.signal.throwIfAborted()
         core.log('info', 'memories wait for their vectors', { operation: id, error: (error as Error).message, failures: ++failures })
         embedding.say('waiting_for_model')
-        if (await pause(core, pauseMs(failures), run.signal)) failures = 0
+        if (await otherModel(core, pauseMs(failures), run.signal)) failures = 0
       }
       if (isOver) return embedding.commit(model)
     }
@@ -39,13 +44,14 @@ class Embedding {
   readonly #core: Core
   readonly #run: Run
   #taken: Taken
-  #total = 0
+  #total: number
   #model: string | null = null
 
-  constructor (core: Core, run: Run, embedded: number) {
+  constructor (core: Core, run: Run, embedded: number, total: number) {
     this.#core = core
     this.#run = run
     this.#taken = { embedded, refused: 0 }
+    this.#total = total
   }
 
   get #done (): number { return this.#taken.embedded + this.#taken.refused }
@@ -99,18 +105,18 @@ async function whileIts (
   }
 }
 
-/** Ends before its time, and with true, when another model may be there. */
-function pause ({ outside }: Core, ms: number, signal: AbortSignal): Promise<boolean> {
+/** True as soon as another model may be there, false where `ms` have passed (null: it has no end) or the signal aborts. */
+function otherModel (core: Core, ms: number | null, signal: AbortSignal): Promise<boolean> {
   return new Promise(resolve => {
     const end = (isOther: boolean): void => {
-      clearTimeout(timer)
+      if (timer !== null) clearTimeout(timer)
       stop()
       signal.removeEventListener('abort', abort)
       resolve(isOther)
     }
     const abort = (): void => end(false)
-    const timer = setTimeout(() => end(false), ms).unref()
-    const stop = outside.onAbilities(() => end(true))
+    const timer = ms === null ? null : setTimeout(() => end(false), ms).unref()
+    const stop = core.outside.onAbilities(() => end(true))
     signal.addEventListener('abort', abort)
   })
 }

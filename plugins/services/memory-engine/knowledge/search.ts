@@ -1,7 +1,7 @@
 import type { Core } from '../core.js'
 import type { TagMode } from '../memories/tag-filter.js'
 import { tagsMatch } from '../models/tag-match.js'
-import { turn } from '../store/turn.js'
+import { Turns } from '../store/turn.js'
 import { NodeTable, type Page } from './node-table.js'
 import { pageMatch, wordsOf, type PageMatch } from './page-text.js'
 
@@ -14,15 +14,14 @@ interface Wanted {
   readonly mode: TagMode
 }
 
-const SLICE_MS = 4
-
 /** The pages that fit best, and how many fit. Others are served meanwhile. Rejects with the signal's reason. */
 export async function searchPages (core: Core, bank: number, { query, limit, tags, mode }: Wanted, signal: AbortSignal): Promise<{
   readonly best: readonly FoundPage[]
   readonly total: number
 }> {
   const words = wordsOf(query)
-  let [best, total, since] = [[] as readonly FoundPage[], 0, performance.now()]
+  let [best, total] = [[] as readonly FoundPage[], 0]
+  const turns = new Turns(signal)
   for (const page of new NodeTable(core).pages(bank)) {
     if (tagsMatch(page.model.tags, tags, mode)) {
       const match = pageMatch(page, words)
@@ -31,10 +30,7 @@ export async function searchPages (core: Core, bank: number, { query, limit, tag
         if (best.length < limit || match.score > best.at(-1)!.score) best = withNext(best, { ...page, ...match }, limit)
       }
     }
-    if (performance.now() - since < SLICE_MS) continue
-    await turn()
-    signal.throwIfAborted()
-    since = performance.now()
+    await turns.next()
   }
   return { best, total }
 }

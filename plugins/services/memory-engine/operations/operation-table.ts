@@ -146,11 +146,17 @@ export class OperationTable {
     return row === undefined ? null : operationOf(row)
   }
 
-  /** Whether one of these types waits or runs in the bank; an import is in the bank that it fills. */
-  isOpen (bankId: string, types: readonly OperationType[]): boolean {
-    return this.#store.get(`SELECT 1 FROM operations WHERE status IN ('pending', 'processing') AND type IN (SELECT value FROM json_each(?))
-      AND coalesce(CASE type WHEN 'import_bank' THEN json_extract(payload, '$.target.bankId') END, bank_id) = ? LIMIT 1`,
-    [JSON.stringify(types), bankId]) !== undefined
+  /** How far one of this type is that waits or runs in the bank; null if there is none. */
+  openStatus (bankId: string, type: OperationType): 'pending' | 'processing' | null {
+    return this.#store.get<{ status: 'pending' | 'processing' }>(`SELECT status FROM operations
+      WHERE bank_id = ? AND type = ? AND status IN ('pending', 'processing') ORDER BY status DESC LIMIT 1`, [bankId, type])?.status ?? null
+  }
+
+  /** The banks that imports are to fill, or do. */
+  importing (): ReadonlySet<string> {
+    return new Set(this.#store.all<{ bank: string }>(`SELECT coalesce(CASE type WHEN 'import_bank'
+        THEN json_extract(payload, '$.target.bankId') END, bank_id) AS bank
+      FROM operations WHERE status IN ('pending', 'processing') AND type IN ('import_documents', 'import_bank')`).map(({ bank }) => bank))
   }
 
   begin (id: string): void {

@@ -4,6 +4,25 @@ export function turn (): Promise<void> {
 }
 
 const SLICE_MS = 4
+
+/** Slices of a long walk: a turn whenever one is over. */
+export class Turns {
+  readonly #signal: AbortSignal
+  #since = performance.now()
+
+  constructor (signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  /** Between two steps. Rejects with the signal's reason. */
+  async next (): Promise<void> {
+    if (performance.now() - this.#since < SLICE_MS) return
+    await turn()
+    this.#signal.throwIfAborted()
+    this.#since = performance.now()
+  }
+}
+
 /** A piece of an answer or of a file that is written bit by bit. */
 const PIECE_CHARS = 64 * 1024
 

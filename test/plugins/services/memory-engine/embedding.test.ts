@@ -8,6 +8,8 @@ interface Model {
   /** Answers that it gives before it hangs. */
   left: number
   status: number
+  /** Of texts that it is never done with. */
+  endless: string | null
   readonly asked: string[]
 }
 
@@ -20,8 +22,8 @@ interface Embedding extends Pick<Wire, 'engine' | 'call'> {
   readonly becomes: (identity: string | null, how?: Partial<Model>) => void
 }
 
-function openEmbedding (t: Test, path?: string, identity = 'one'): Embedding {
-  const model: Model = { identity, left: Infinity, status: 200, asked: [] }
+function openEmbedding (t: Test, path?: string, identity: string | null = 'one'): Embedding {
+  const model: Model = { identity, left: Infinity, status: 200, endless: null, asked: [] }
   let [goOn, takenBack] = [(): void => {}, Promise.resolve()]
   const hang = (signal: AbortSignal): Promise<void> => new Promise((resolve, reject) => {
     goOn = resolve
@@ -38,7 +40,7 @@ function openEmbedding (t: Test, path?: string, identity = 'one'): Embedding {
       if (errand.to !== 'embed') throw new Error('no answer')
       const { input } = JSON.parse(Buffer.from(errand.body).toString()) as { readonly input: readonly string[] }
       if (errand.background) {
-        if (model.left-- <= 0) await hang(signal)
+        if (input.some(text => model.endless !== null && text.startsWith(model.endless)) || model.left-- <= 0) await hang(signal)
         model.asked.push(...input)
       }
       const data = input.map((text, index) => ({ index, embedding: [text.length, 1] }))
@@ -52,7 +54,7 @@ function openEmbedding (t: Test, path?: string, identity = 'one'): Embedding {
       goOn()
     },
     becomes: (identity, how = {}) => {
-      Object.assign(model, { identity, left: Infinity, status: 200 }, how)
+      Object.assign(model, { identity, left: Infinity, status: 200, endless: null }, how)
       model.asked.length = 0
       engine.abilitiesChanged()
     }
@@ -113,10 +115,10 @@ t.test('many memories that wait for their vectors are one operation with its pro
   await last(call, 'b', { status: 'processing', processed: 32 })
   becomes(null)
   goOn()
-  await last(call, 'b', { status: 'failed', error_message: 'nothing embeds any more' })
+  await last(call, 'b', { status: 'processing', stage: 'waiting_for_model', processed: 32, total: 102 })
   becomes('five')
-  await last(call, 'b', { status: 'completed', processed: 70 })
-  t.equal((await call('GET', 'b/operations')).body.total, 6)
+  await last(call, 'b', { status: 'completed', processed: 102 })
+  t.equal((await call('GET', 'b/operations')).body.total, 5)
 })
 
 t.test('a text that its model refuses counts as done in the operation that asked for it', async t => {
@@ -188,4 +190,47 @@ t.test('an embedding that is cancelled while it waits for others leaves its memo
   t.match((await call('GET', 'e/embeddings')).body, { done: 0, pending: 0, cancelled: 33 })
   await call('DELETE', 'e')
   t.match(await call('GET', 'e/operations'), { status: 404 })
+})
+
+t.test('a bank whose embedding waits for those of others gets its vectors all the same', async t => {
+  const { call, becomes } = openEmbedding(t)
+  becomes('one', { endless: 'Endless' })
+  for (const bank of ['a', 'b', 'c', 'd']) {
+    await call('POST', `${bank}/memories`, notes(33, 'Endless'))
+    await last(call, bank, { status: 'processing' })
+  }
+  await call('POST', 'e/memories', notes(40))
+  await counts(call, 'e', { done: 40, pending: 0 })
+  await last(call, 'e', { status: 'pending' })
+  await call('POST', 'e/memories', notes(3, 'Later'))
+  await counts(call, 'e', { done: 43, pending: 0 })
+  becomes('two')
+  await last(call, 'e', { status: 'completed' })
+})
+
+t.test('many memories get their operation while others wait for the model', async t => {
+  const { call, becomes } = openEmbedding(t)
+  becomes('one', { endless: 'Endless' })
+  await call('POST', 'a/memories', notes(1, 'Endless'))
+  await call('POST', 'b/memories', notes(33))
+  await last(call, 'b', { status: 'completed', processed: 33 })
+  becomes('two', { status: 503 })
+  await counts(call, 'a', { done: 0, pending: 1 })
+  await call('POST', 'c/memories', notes(33))
+  await last(call, 'c', { status: 'processing', stage: 'waiting_for_model' })
+})
+
+t.test('an embedding goes on after a restart without its model, and from where it was', async t => {
+  const path = `${t.testdir()}/memory.db`
+  const first = openEmbedding(t, path)
+  first.becomes('one', { left: 1 })
+  await first.call('POST', 'b/memories', notes(100))
+  await last(first.call, 'b', { status: 'processing', processed: 32, total: 100 })
+  await first.engine.close()
+
+  const second = openEmbedding(t, path, null)
+  await last(second.call, 'b', { status: 'processing', stage: 'waiting_for_model', processed: 32, total: 100 })
+  second.becomes('one')
+  await last(second.call, 'b', { status: 'completed', processed: 100 })
+  t.equal(second.model.asked.length, 68)
 })
