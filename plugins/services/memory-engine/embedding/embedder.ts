@@ -15,6 +15,8 @@ const LOOK_AGAIN_MS = 1000
 class Embedder {
   readonly #core: Core
   #isRunning = false
+  /** Woken while it looks at the banks: some may wait in those that it has passed. */
+  #isWoken = false
   #failures = 0
   #pauseTimer: NodeJS.Timeout | null = null
   #lookTimer: NodeJS.Timeout | null = null
@@ -29,12 +31,13 @@ class Embedder {
   /** @param bankId the bank in which some may wait now */
   wake (bankId: string | null = null): void {
     if (this.#core.closing.aborted) return
+    this.#isWoken = true
     if (this.#isRunning || this.#pauseTimer !== null) {
       if (bankId !== null) this.#lookSoon(bankId)
       return
     }
     this.#isRunning = true
-    void this.#run().finally(() => { this.#isRunning = false })
+    void this.#run()
   }
 
   /** Another model may be there. */
@@ -46,21 +49,31 @@ class Embedder {
   }
 
   async #run (): Promise<void> {
+    try {
+      while (await this.#step()) { /* some may be left */ }
+    } finally {
+      this.#isRunning = false
+    }
+  }
+
+  /** False where none waits, or all wait for the model. */
+  async #step (): Promise<boolean> {
     const { closing } = this.#core
-    while (!closing.aborted) {
-      const identity = embedIdentity(this.#core)
-      if (identity === null) return
-      try {
-        await modelCome(this.#core, identity)
-        const batch = await this.#next(identity)
-        if (batch.length === 0) return
-        await embedBatch(this.#core, identity, batch, closing)
-        this.#failures = 0
-      } catch (error) {
-        if (closing.aborted) return
-        this.#core.log('info', 'memories wait for their vectors', { error: (error as Error).message, failures: this.#failures + 1 })
-        return this.#pause()
-      }
+    const identity = closing.aborted ? null : embedIdentity(this.#core)
+    if (identity === null) return false
+    this.#isWoken = false
+    try {
+      await modelCome(this.#core, identity)
+      const batch = await this.#next(identity)
+      if (batch.length === 0) return this.#isWoken
+      await embedBatch(this.#core, identity, batch, closing)
+      this.#failures = 0
+      return true
+    } catch (error) {
+      if (closing.aborted) return false
+      this.#core.log('info', 'memories wait for their vectors', { error: (error as Error).message, failures: this.#failures + 1 })
+      this.#pause()
+      return false
     }
   }
 
@@ -134,7 +147,8 @@ class Embedder {
       const identity = closing.aborted ? null : embedIdentity(this.#core)
       if (identity === null) return
       const bank = findBank(store, bankId)
-      if (bank !== undefined) this.#shareOf(bank, identity, new WaitingMemories(store, identity), operationsOf(this.#core).table.importing())
+      const { table } = operationsOf(this.#core)
+      if (bank !== undefined) this.#shareOf(bank, identity, new WaitingMemories(store, identity), table.importing())
       await turns.next()
     }
   }

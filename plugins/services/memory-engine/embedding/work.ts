@@ -8,12 +8,13 @@ import { BATCH, embedBatch, pauseMs, type Taken } from './batch.js'
 import { modelCome } from './model-come.js'
 import { WaitingMemories } from './waiting.js'
 
-/** Embeds until no memory of the bank waits, with whatever model embeds then. It waits as long as none does, or the model is away. */
+/** Embeds until no memory of the bank waits, with whatever model embeds then. It waits while none does or the model is away. */
 export function embeddingWork (core: Core): Work {
   return async ({ id, bankId, progress }, run) => {
     const bank = findBank(core.store, bankId)?.seq
     // what a process before has done of it; what was refused is tried again
-    const embedding = new Embedding(core, run, (progress?.processed ?? 0) - (progress?.detail?.refused ?? 0), progress?.total ?? 0)
+    const embedded = (progress?.processed ?? 0) - (progress?.detail?.refused ?? 0)
+    const embedding = new Embedding(core, run, embedded, progress?.total ?? 0)
     for (let failures = 0; ;) {
       run.signal.throwIfAborted()
       // deleted, and perhaps made anew
