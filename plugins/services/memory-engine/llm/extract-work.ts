@@ -6,7 +6,7 @@ import type { Work } from '../operations/operation-queue.js'
 import { operationsOf } from '../operations/operations.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
 import { findDocument } from '../store/document-table.js'
-import { deleteMemories, insertMemory, type MemoryRow } from '../store/memory-table.js'
+import { deleteMemories, insertMemory, replacing, type MemoryRow } from '../store/memory-table.js'
 import { wireTime } from '../wire/times.js'
 import { ask, requireChat } from './ask.js'
 import { consolidatesByItself, submitConsolidation } from './consolidation-schedule.js'
@@ -106,6 +106,6 @@ function replace ({ store, now }: Core, bank: BankRow, row: MemoryRow, facts: re
       occurredEnd: fact.occurredEnd === null ? null : Date.parse(fact.occurredEnd), mentionedAt: row.mentioned_at
     }, now())
   }
-  deleteMemories(store, [present])
+  replacing(store, 'extraction', () => deleteMemories(store, [present]))
   return facts.length
 }

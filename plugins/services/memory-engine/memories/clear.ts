@@ -85,6 +85,8 @@ async function inSlices ({ store, closing }: Core, clear: Clear): Promise<number
 /** Null if the bank was deleted meanwhile. */
 function begun ({ store, now }: Core, bank: number, { type, reopens }: Cleared, document: number | null = null): Clearing | null {
   if (store.run('UPDATE banks SET last_write_at = ? WHERE seq = ?', [now(), bank]).changes === 0) return null
+  // what consolidations could bring back are observations, of this bank and no longer there
+  if (document === null && (type === null || type === 'observation')) store.run('DELETE FROM consolidations WHERE bank = ?', [bank])
   const last = (table: 'memories' | 'documents'): number => store.get<{ seq: number | null }>(`SELECT max(seq) AS seq FROM ${table}`)!.seq ?? 0
   const { rowid } = store.run('INSERT INTO clearings (bank, fact_type, reopens, last_memory, last_document, document) VALUES (?, ?, ?, ?, ?, ?)',
     [bank, type, reopens ? 1 : 0, last('memories'), last('documents'), document])

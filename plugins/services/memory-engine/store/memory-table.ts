@@ -178,8 +178,22 @@ export function restoreMemory (store: Store, row: MemoryRow, now: number): void 
   })
 }
 
-/** The observations that were made from it, alone or with others. Called in a transaction. Returns how many went. */
+/** A memory that is hidden says this once it is valid again. Called in a transaction. */
+export function rewriteHidden (
+  store: Store, row: MemoryRow, { text, mentionedAt }: Required<Pick<MemoryEdit, 'text' | 'mentionedAt'>>, now: number
+): void {
+  store.run('UPDATE memories SET text = ?, text_hash = ?, mentioned_at = ?, updated_at = ? WHERE seq = ?',
+    [text, textHash(text), mentionedAt, now, row.seq])
+  if (text !== row.text) dropVector(store, row.seq)
+}
+
+/**
+ * The observations that were made from it, alone or with others, and those that could come back by undoing a consolidation.
+ * Called in a transaction. Returns how many went.
+ */
 export function deleteDerived (store: Store, memory: number): number {
+  const named = 'SELECT consolidation FROM consolidation_memories WHERE memory = ? AND is_fact = 1'
+  if (store.get(named, [memory]) !== undefined) store.run(`DELETE FROM consolidations WHERE seq IN (${named})`, [memory])
   const rows = store.all<MemoryRow>(
     `SELECT * FROM memories WHERE fact_type = 'observation' AND seq IN (SELECT memory FROM memory_sources WHERE source = ?)`, [memory])
   return deleteMemories(store, rows)
@@ -197,6 +211,17 @@ export function deleteMemories (store: Store, rows: readonly MemoryRow[]): numbe
     sweepEntities(store, named)
   }
   return count
+}
+
+/**
+ * What is deleted by this gives way to what was made of it, and nobody asked for its deletion: see the triggers that look at
+ * `replacing`. Called in a transaction.
+ */
+export function replacing<T> (store: Store, kind: 'extraction' | 'consolidation', work: () => T): T {
+  store.run('INSERT INTO replacing (kind) VALUES (?)', [kind])
+  const result = work()
+  store.run('DELETE FROM replacing')
+  return result
 }
 
 /** Its text changed: it is embedded again. */

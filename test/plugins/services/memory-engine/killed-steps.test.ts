@@ -10,7 +10,7 @@ import { Store } from '../../../../plugins/services/memory-engine/store/store.js
 import { deletions, fillForDeletions, isDeleted, isSwept, type Asked } from './killed/deletions.js'
 import { isBroughtToForm, makeFormer } from './killed/form.js'
 import { exportOf, items, settled, textsOf } from './killed/imports.js'
-import { isIndexed, isSound } from './killed/sound.js'
+import { isIndexed, isSound, keepsWhatItNames } from './killed/sound.js'
 import { form, over } from './models-support.js'
 import { databaseIn, openInThread, whenever } from './support.js'
 
@@ -130,6 +130,7 @@ t.test('an engine that is killed at any step of an import, into a bank that is t
       isSound(t, store)
       t.same(store.all(`SELECT bank_id FROM banks WHERE bank_id LIKE '/%'`), [], 'what was half made is gone')
       isIndexed(t, store)
+      keepsWhatItNames(t, store)
       store.close()
     })
   }
@@ -181,6 +182,7 @@ t.test('an engine that is killed at any step of a retain, a deletion or an opera
       const store = openStore(join(left, 'memory', 'memory.db'))
       isSound(t, store)
       isIndexed(t, store)
+      keepsWhatItNames(t, store)
       store.close()
     })
   }

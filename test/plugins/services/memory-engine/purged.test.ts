@@ -9,7 +9,7 @@ import { openEngine, type Wire } from './support.js'
 /** Words that share no beginning with another one, which the text index would leave out. */
 const words = {
   memory: 'qzmvorlath', sliced: 'xjgrumpfel', document: 'wkbrintzol', bank: 'vyhuldrapf', large: 'jfstrombix', replaced: 'zpknurvald', cancelled: 'yxgwandrik',
-  undone: 'hqfolbrent', model: 'kvzwimplar'
+  undone: 'hqfolbrent', model: 'kvzwimplar', observed: 'tfjozwelkin'
 } as const
 
 function wordsIn (path: string): string[] {
@@ -28,9 +28,12 @@ const many = (word: string, count: number, more: object = {}): object =>
   ({ items: Array.from({ length: count }, (_, i) => ({ content: `Ship ${i} has the ${word}.`, ...more })) })
 
 t.test('what is deleted, cleared, replaced, cancelled or undone is in no byte of the file or of its log while the engine runs', async t => {
+  const observed: string[] = [words.undone, `observation of ${words.observed}`]
   const wire = openWithChat(t, ({ messages }: Asked) => {
-    const ids = [...messages.at(-1)!.content.split('NEW FACTS')[1]?.matchAll(/\[([0-9a-f-]{36})\]/g) ?? []].map(([, id]) => id)
-    return completion(ids.length === 0 ? `The ${words.model}.` : JSON.stringify({ creates: [{ text: `An ${words.undone}.`, source_fact_ids: ids }] }))
+    const [known, ids] = messages.at(-1)!.content.split('NEW FACTS').map(part => [...part.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id))
+    if (ids === undefined) return completion(`The ${words.model}.`)
+    if (known!.length > 0) return completion(JSON.stringify({ updates: [{ observation_id: known![0], text: 'Another one.', source_fact_ids: ids }] }))
+    return completion(JSON.stringify({ creates: [{ text: `An ${observed.shift()!}.`, source_fact_ids: ids }] }))
   })
   const { call, path } = wire
   await call('POST', 'b/memories', { items: [{ content: `The ${words.memory}.`, entities: [{ text: words.memory }], context: words.memory }, { content: 'It stays.' }] })
@@ -48,6 +51,12 @@ t.test('what is deleted, cleared, replaced, cancelled or undone is in no byte of
   await over(call, 'o', undone)
   const { body: { operation_id: made } } = await call('POST', 'o/mental-models', { id: 'mm', name: 'Mine', source_query: 'Which fact?' })
   await over(call, 'o', made)
+  for (const content of ['An observation.', 'One more observation.']) {
+    await call('POST', 'p/memories', { items: [{ content }] })
+    await over(call, 'p', (await call('POST', 'p/consolidate')).body.operation_id)
+  }
+  const { body: { items: [changed] } } = await call('GET', 'p/memories/list?type=observation')
+  t.equal(changed.text, 'Another one.')
   t.same(wordsIn(path), Object.values(words))
 
   const [{ id }] = (await call('GET', `b/memories/list?q=${words.memory}`)).body.items
@@ -55,7 +64,7 @@ t.test('what is deleted, cleared, replaced, cancelled or undone is in no byte of
     await call('DELETE', `b/memories/${id}`), await call('DELETE', 'b/documents/sliced'), await call('DELETE', 'b/documents/d'),
     await call('POST', 'b/memories', { items: [{ content: 'Other words.', document_id: 'r' }] }), await call('DELETE', 'n/memories'),
     await call('DELETE', 'm'), await call('DELETE', `b/operations/${later}`), await call('POST', `o/operations/${undone}/undo`),
-    await call('DELETE', 'o/mental-models/mm')
+    await call('DELETE', 'o/mental-models/mm'), await call('DELETE', `p/memories/${changed.id}`)
   ]
   t.same(answers.map(({ status }) => status), answers.map(() => 200))
   await gone(t, wire)

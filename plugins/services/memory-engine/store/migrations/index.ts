@@ -16,9 +16,10 @@ import { cancelledUploads } from './0043-cancelled-uploads.js'
 import { clearings } from './0044-clearings.js'
 import { clearedDocument } from './0045-cleared-document.js'
 import { embedding } from './0046-embedding.js'
+import { consolidationMemories } from './0047-consolidation-memories.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument, embedding
+  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument, embedding, consolidationMemories
 ]

@@ -4,7 +4,7 @@ import type { Store } from '../../../../../plugins/services/memory-engine/store/
 import { databaseIn, openInThread, whenever, type Wire } from '../support.js'
 import { items, textsOf } from './imports.js'
 import type { Series } from './series.js'
-import { isIndexed, isSound } from './sound.js'
+import { isIndexed, isSound, keepsWhatItNames } from './sound.js'
 
 /** What is deleted slice by slice, as each is more than goes at once. */
 export const deletions = { document: 'b/documents/log', clear: 'c/memories', bank: 'n' } as const
@@ -44,6 +44,7 @@ export async function isDeleted (t: Test, folder: string, known: Readonly<Record
   t.same([await textsOf(call, 'b').then(texts => texts.filter(text => !text.startsWith('Ship'))), await textsOf(call, 'other')], [['one', 'two'], ['three']])
   isSound(t, store)
   isIndexed(t, store)
+  keepsWhatItNames(t, store)
   store.close()
 }
 

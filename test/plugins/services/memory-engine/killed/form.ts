@@ -7,7 +7,7 @@ import { openStore } from '../../../../../plugins/services/memory-engine/store/o
 import { Store } from '../../../../../plugins/services/memory-engine/store/store.js'
 import { databaseIn } from '../support.js'
 import type { Series } from './series.js'
-import { isSound } from './sound.js'
+import { isSound, keepsWhatItNames } from './sound.js'
 
 /** A database of a release before version 40 of the form, with memories in it. */
 export function makeFormer (path: string): void {
@@ -20,6 +20,13 @@ export function makeFormer (path: string): void {
       ('m1', 1, 1, 'Alice', x'01', 'world', '[]', 'valid', 0, 0), ('m2', 1, 1, 'Bob', x'02', 'world', '[]', 'invalidated', 0, 0),
       ('o1', 1, NULL, 'One', x'03', 'observation', '["b","a"]', 'valid', 0, 0), ('o2', 1, NULL, 'Two', x'04', 'observation', '["a","b","a"]', 'valid', 0, 0),
       ('o3', 1, NULL, 'Three', x'05', 'observation', '[]', 'invalidated', 0, 0)`)
+  const changed = (id: string): object => ({ row: { seq: 0, id, text: 'Before' }, sources: [1, 2] })
+  const undos = [['older', [changed('o1')]], ['deleted', [changed('o2'), changed('gone')]], ['kept', [changed('o1')]], ['undone', null]] as const
+  for (const [id, rows] of undos) {
+    before.run(`INSERT INTO operations (id, bank_id, type, status, created_at, updated_at) VALUES (?, 'b', 'consolidation', 'completed', 0, 0)`, [id])
+    before.run('INSERT INTO consolidations (operation, bank, before, undone_at) VALUES (?, 1, ?, ?)',
+      [id, JSON.stringify(rows === null ? {} : { facts: [2], created: [], changed: rows }), rows === null ? 0 : null])
+  }
   before.close()
 }
 
@@ -29,10 +36,17 @@ export function isBroughtToForm (t: Test, folder: string): void {
   isSound(t, store)
   t.equal(store.all('SELECT id FROM memories').length, 5)
   t.same(store.all('SELECT scope, count FROM observation_scopes'), [{ scope: '["a","b"]', count: 2 }], 'counted once')
+  const undos = (): string[] => store.all<{ operation: string }>('SELECT operation FROM consolidations ORDER BY seq').map(({ operation }) => operation)
+  t.same(undos(), ['kept', 'undone'], 'where an observation is missing, what it said before is not kept, nor what was before that')
+  keepsWhatItNames(t, store)
+  t.same(store.all('SELECT memory, is_fact FROM consolidation_memories'), [{ memory: 1, is_fact: 1 }, { memory: 2, is_fact: 1 }, { memory: 3, is_fact: 0 }])
   store.run(`UPDATE memories SET state = 'valid' WHERE id = 'o3'`)
   store.run(`UPDATE memories SET tags = '["a"]' WHERE id = 'o1'`)
   store.run(`DELETE FROM memories WHERE id = 'o2'`)
   t.same(store.all('SELECT scope, count FROM observation_scopes ORDER BY scope'), [{ scope: '["a"]', count: 1 }, { scope: '[]', count: 1 }])
+  t.same(undos(), ['kept', 'undone'])
+  store.run(`DELETE FROM memories WHERE id = 'm1'`)
+  t.same([...undos(), ...store.all('SELECT 1 FROM consolidation_memories')], ['undone'])
   store.run('DELETE FROM banks')
   t.same(store.all('SELECT 1 FROM observation_scopes'), [])
   store.close()

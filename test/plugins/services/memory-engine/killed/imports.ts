@@ -5,7 +5,7 @@ import { openStore } from '../../../../../plugins/services/memory-engine/store/o
 import { over } from '../models-support.js'
 import { databaseIn, openInThread, type Wire } from '../support.js'
 import type { Series } from './series.js'
-import { isIndexed, isSound } from './sound.js'
+import { isIndexed, isSound, keepsWhatItNames } from './sound.js'
 
 /** Memories of which each is a document, named by its first word. */
 export const items = (...texts: readonly string[]): object =>
@@ -59,6 +59,7 @@ export const imports: Series = {
     const store = openStore(databaseIn(folder))
     isSound(t, store)
     isIndexed(t, store)
+    keepsWhatItNames(t, store)
     t.same(store.all(`SELECT bank_id FROM banks WHERE bank_id LIKE '/%'`), [], 'what was half made is gone')
     t.same(store.all(`SELECT text FROM memories WHERE state = 'staged'`), [])
     t.same(store.all('SELECT key FROM operation_files'), [], 'and so are the archives')

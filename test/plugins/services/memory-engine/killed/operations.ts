@@ -3,7 +3,7 @@ import { openStore } from '../../../../../plugins/services/memory-engine/store/o
 import { consolidating, DOCUMENT, FACT } from '../models-support.js'
 import { databaseIn, noModels, openInThread, type Wire } from '../support.js'
 import type { Series } from './series.js'
-import { isIndexed, isSound } from './sound.js'
+import { isIndexed, isSound, keepsWhatItNames } from './sound.js'
 
 /** Work in the background of every kind, and the making of the database. */
 export const operations: Series = { program: './operations-child.js', moreThan: 400, survives }
@@ -45,6 +45,7 @@ async function survives (t: Test, folder: string, said: readonly string[]): Prom
     WHERE m.state = 'valid' AND e.name IS NOT 'other'`), [], 'every memory has a vector of the model that embeds now')
   t.same(store.all(`SELECT bank_id FROM banks WHERE bank_id LIKE '/%'`), [], 'and what was half made is gone')
   isIndexed(t, store)
+  keepsWhatItNames(t, store)
   store.close()
 }
 

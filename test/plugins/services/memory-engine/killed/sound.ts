@@ -18,3 +18,14 @@ export function isIndexed (t: Test, store: Store): void {
   const indexes = store.all(`SELECT name FROM sqlite_schema WHERE name GLOB 'text_[0-9]*' AND sql LIKE 'CREATE VIRTUAL%'`)
   t.equal(indexes.length, store.all('SELECT 1 FROM banks').length, 'no index without its bank')
 }
+
+/** What undoes consolidations stands beside each memory that it tells of, and no memory gives way to another one any more. */
+export function keepsWhatItNames (t: Test, store: Store): void {
+  const kept = 'consolidations c, json_each(c.before'
+  const isNamed = (isFact: number): string => `(SELECT 1 FROM consolidation_memories n WHERE n.consolidation = c.seq AND n.memory = m.seq AND n.is_fact = ${isFact})`
+  t.same(store.all(`SELECT c.operation, m.seq FROM ${kept}, '$.facts') f LEFT JOIN memories m ON m.seq = f.value WHERE NOT EXISTS ${isNamed(1)}
+    UNION SELECT c.operation, m.seq FROM ${kept}, '$.changed') k, json_each(k.value, '$.sources') s LEFT JOIN memories m ON m.seq = s.value WHERE NOT EXISTS ${isNamed(1)}
+    UNION SELECT c.operation, m.seq FROM ${kept}, '$.changed') k JOIN memories m ON m.id = json_extract(k.value, '$.row.id') WHERE NOT EXISTS ${isNamed(0)}`), [], 'consolidations that tell of a memory without standing beside it')
+  t.same(store.all('SELECT n.* FROM consolidation_memories n JOIN consolidations c ON c.seq = n.consolidation WHERE c.undone_at IS NOT NULL'), [], 'one that is undone tells of none')
+  t.same(store.all('SELECT * FROM replacing'), [])
+}

@@ -1,7 +1,7 @@
 import { openStore } from '../../../../../plugins/services/memory-engine/store/open.js'
 import { databaseIn } from '../support.js'
 import type { Series } from './series.js'
-import { isIndexed, isSound } from './sound.js'
+import { isIndexed, isSound, keepsWhatItNames } from './sound.js'
 import { script } from './writes-script.js'
 
 /** Requests that retain, edit and delete. */
@@ -19,6 +19,7 @@ export const writes: Series = {
     const possible = [answered === 0 ? [] : script[answered - 1]!.then, script[answered]?.then ?? []]
     t.ok(possible.some(lines => JSON.stringify(lines) === JSON.stringify(found)), `${answered} answered: ${found.join(', ')}`)
     isIndexed(t, store)
+    keepsWhatItNames(t, store)
     store.close()
   }
 }
