@@ -71,7 +71,8 @@ export function basedOn (bankId: string, { memories, models, directives }: Pick<
   }
 }
 
-function fact (bankId: string, row: RecalledRow): Record<string, unknown> {
+/** A memory as it stands there. */
+export function fact (bankId: string, row: RecalledRow): Record<string, unknown> {
   const { document_id: document, chunk_index: chunk } = row
   return {
     id: row.id, text: row.text, type: row.fact_type, context: row.context, occurred_start: wireTime(row.occurred_start),

@@ -5,6 +5,7 @@ import { wireTime } from '../wire/times.js'
 import type { MentalModel } from './mental-model-table.js'
 import { triggerOf } from './model-view.js'
 import { draft, scopeOf } from './refresh.js'
+import { withTexts } from './shown-basis.js'
 
 /** `MentalModelDryRunRefreshResult` of the wire: what a refresh would do, and nothing is kept. */
 export async function dryRun (
@@ -16,6 +17,7 @@ export async function dryRun (
   const trigger = triggerOf(model.settings)
   const { tags, tagsMatch, tagGroups, types } = scopeOf(model)
   const usage = usageView(made.usage)
+  const { based_on: basedOn } = withTexts(core.store, bank, { based_on: made.basedOn })
   const common = {
     effective_mode: made.mode, mode_fallback_reason: made.fallback, outcome: made.outcome,
     delta_operations: made.edits, retraction: null
@@ -30,7 +32,7 @@ export async function dryRun (
     },
     window: { created_after: made.mode === 'delta' ? wireTime(model.lastMemorySeenAt) : null, created_before: wireTime(now), watermark: wireTime(model.lastMemorySeenAt) },
     facts: { retrieved: made.retrieved, used: made.candidate === '' ? {} : made.retrieved },
-    based_on: made.basedOn, current_content: model.content, candidate_content: made.candidate, preview_content: made.content,
+    based_on: basedOn, current_content: model.content, candidate_content: made.candidate, preview_content: made.content,
     diff: made.content === model.content ? '' : lineDiff(model.content, made.content),
     trace: {
       recorded_at: wireTime(now), ...common, usage, duration_ms: made.durationMs, warnings: made.warnings, llm_calls: made.calls,

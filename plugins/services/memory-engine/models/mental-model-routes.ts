@@ -1,4 +1,4 @@
-import { needBank } from '../store/bank-table.js'
+import { needBank, type BankRow } from '../store/bank-table.js'
 import type { Core } from '../core.js'
 import { requireChat } from '../llm/ask.js'
 import { asking } from '../llm/refusal.js'
@@ -8,7 +8,9 @@ import { bool, int, listOf, maybe, oneOf, optional, readBody, readOptionalBody, 
 import { wireTime } from '../wire/times.js'
 import { MentalModelTable, type MentalModel } from './mental-model-table.js'
 import { createModel, refreshModel, updateModel } from './mental-model-shapes.js'
-import { modelDetails, modelView } from './model-view.js'
+import { modelDetails, modelView, type ModelDetail } from './model-view.js'
+import { withTexts } from './shown-basis.js'
+import type { ReflectResponse } from './basis.js'
 import { isStale, stalenessOf } from './staleness.js'
 import { dryRun } from './dry-run.js'
 import { isFullRefresh, submitRefresh } from './submit-refresh.js'
@@ -23,10 +25,10 @@ const list: Handler = ({ core, params, query, ignored }) => {
     offset: optional(int({ min: 0 }), 0),
     exclude_knowledge_pages: optional(bool, false)
   }, ['tags'])
-  const bank = needBank(core.store, bankId).seq
-  const { total, models } = tableOf(core).page(bank, { tags, mode, withoutPages }, { limit, offset })
-  const isStaleNow = stalenessOf(core, bank)
-  return json({ items: models.map(each => modelView(bankId, each, detail, isStaleNow(each))), total, limit, offset })
+  const bank = needBank(core.store, bankId)
+  const { total, models } = tableOf(core).page(bank.seq, { tags, mode, withoutPages }, { limit, offset })
+  const isStaleNow = stalenessOf(core, bank.seq)
+  return json({ items: models.map(each => shown(core, bank, each, detail, isStaleNow(each))), total, limit, offset })
 }
 
 const create: Handler = ({ core, params, body, headers, ignored }) => {
@@ -44,19 +46,20 @@ const create: Handler = ({ core, params, body, headers, ignored }) => {
 
 const one: Handler = ({ core, params, query, ignored }) => {
   const { detail } = readQuery(query, ignored, { detail: optional(oneOf(...modelDetails), 'full') })
-  const bank = needBank(core.store, params.bank_id!).seq
+  const bank = needBank(core.store, params.bank_id!)
   const model = known(core, params)
-  return json(modelView(params.bank_id!, model, detail, isStale(core, bank, model)))
+  return json(shown(core, bank, model, detail, isStale(core, bank.seq, model)))
 }
 
 const update: Handler = ({ core, params, body, headers, ignored }) => {
   const { name, source_query: sourceQuery, max_tokens: maxTokens, tags, trigger } = readBody(body, headers, ignored, updateModel)
   const { id } = known(core, params)
-  const model = tableOf(core).update(needBank(core.store, params.bank_id!).seq, id, {
+  const bank = needBank(core.store, params.bank_id!)
+  const model = tableOf(core).update(bank.seq, id, {
     ...name !== null && { name }, ...sourceQuery !== null && { sourceQuery }, ...maxTokens !== null && { maxTokens },
     ...tags !== null && { tags }, ...trigger !== null && { settings: trigger }
   })
-  return json(modelView(params.bank_id!, model!, 'full', null))
+  return json(shown(core, bank, model!, 'full', null))
 }
 
 const remove: Handler = ({ core, params }) => {
@@ -72,9 +75,11 @@ const remove: Handler = ({ core, params }) => {
 
 const history: Handler = ({ core, params, query, ignored }) => {
   const page = readQuery(query, ignored, unpaged)
+  const bank = needBank(core.store, params.bank_id!)
   const model = known(core, params)
   const changes = tableOf(core).history(model, page).map(({ changedAt, change }) => {
-    const { previous_content: content, previous_reflect_response: response, ...rest } = change
+    const { previous_content: content, previous_reflect_response: kept, ...rest } = change
+    const response = withTexts(core.store, bank, kept as ReflectResponse | null)
     return { previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...rest }
   })
   return listed(changes, tableOf(core).changes(model))
@@ -96,8 +101,15 @@ const tryRefresh = asking(
 
 const clear: Handler = ({ core, params }) => {
   const model = known(core, params)
-  const cleared = core.store.transaction(() => tableOf(core).clear(needBank(core.store, params.bank_id!).seq, model))
-  return json(modelView(params.bank_id!, cleared, 'full', null))
+  const bank = needBank(core.store, params.bank_id!)
+  const cleared = core.store.transaction(() => tableOf(core).clear(bank.seq, model))
+  return json(shown(core, bank, cleared, 'full', null))
+}
+
+function shown ({ store }: Core, bank: BankRow, model: MentalModel, detail: ModelDetail, isStaleNow: boolean | null): object {
+  const { reflectResponse: kept } = model
+  const response = detail === 'full' ? withTexts(store, bank, kept) : null
+  return modelView(bank.bank_id, { ...model, reflectResponse: response }, detail, isStaleNow)
 }
 
 function tableOf (core: Core): MentalModelTable {

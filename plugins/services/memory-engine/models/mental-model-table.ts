@@ -3,6 +3,7 @@ import type { Core } from '../core.js'
 import type { Cell, Store } from '../store/store.js'
 import { WHOLE, type Page } from '../store/page.js'
 import type { TagMode } from '../memories/tag-filter.js'
+import { withoutTexts, type ReflectResponse } from './basis.js'
 import { tagsCondition } from './tag-condition.js'
 
 /** Settings of a mental model as the wire has them: those that were given, the rest has its default. */
@@ -18,7 +19,8 @@ export interface MentalModel {
   readonly tags: readonly string[]
   readonly maxTokens: number
   readonly settings: ModelSettings
-  readonly reflectResponse: Readonly<Record<string, unknown>> | null
+  /** What the last refresh came to; of what it was made of the ids alone: see `basis.ts`. */
+  readonly reflectResponse: ReflectResponse | null
   readonly lastRefreshedAt: number | null
   readonly lastMemorySeenAt: number | null
   readonly lastRefreshFailedAt: number | null
@@ -37,7 +39,7 @@ export interface ModelValues {
 
 export interface Refreshed {
   readonly content: string
-  readonly reflectResponse: Readonly<Record<string, unknown>>
+  readonly reflectResponse: ReflectResponse
   readonly lastMemorySeenAt: number | null
   readonly isFull: boolean
 }
@@ -138,8 +140,8 @@ export class MentalModelTable {
       this.#note(model.seq, { previous_content: model.content, previous_reflect_response: model.reflectResponse, kind: 'content', outcome: 'content_written', failure_reason: null, error_message: null })
     }
     this.#set(bank, model.id, {
-      content, reflect_response: JSON.stringify(reflectResponse), last_refreshed_at: now, last_refresh_failed_at: null,
-      last_memory_seen_at: lastMemorySeenAt ?? model.lastMemorySeenAt, ...isFull && { last_full_refreshed_at: now }
+      content, reflect_response: JSON.stringify(withoutTexts(reflectResponse)),
+      last_refreshed_at: now, last_refresh_failed_at: null, last_memory_seen_at: lastMemorySeenAt ?? model.lastMemorySeenAt, ...isFull && { last_full_refreshed_at: now }
     })
   }
 

@@ -2,7 +2,9 @@ import { aliasesOf } from '../aliases/archived.js'
 import type { Core } from '../core.js'
 import { MentalModelTable } from '../models/mental-model-table.js'
 import { DirectiveTable } from '../models/directive-table.js'
+import type { ReflectResponse } from '../models/basis.js'
 import { triggerOf } from '../models/model-view.js'
+import { withTexts } from '../models/shown-basis.js'
 import { dispositionOf } from '../banks/profile.js'
 import { NodeTable } from '../knowledge/node-table.js'
 import { PermanentFailure } from '../operations/operation.js'
@@ -231,7 +233,8 @@ async function addModels (core: Core, sink: BankSink, bank: BankRow): Promise<vo
     for (const each of table.each(bank.seq)) {
       yield {
         ...own, id: each.id, name: each.name, source_query: each.sourceQuery, content: each.content, tags: each.tags,
-        max_tokens: each.maxTokens, trigger: triggerOf(each.settings), reflect_response: each.reflectResponse,
+        max_tokens: each.maxTokens, trigger: triggerOf(each.settings),
+        reflect_response: withTexts(core.store, bank, each.reflectResponse),
         last_refreshed_at: wireTime(each.lastRefreshedAt),
         last_memory_seen_at: wireTime(each.lastMemorySeenAt), last_full_refreshed_at: wireTime(each.lastFullRefreshedAt),
         created_at: wireTime(each.createdAt)
@@ -241,7 +244,9 @@ async function addModels (core: Core, sink: BankSink, bank: BankRow): Promise<vo
   const history = function* (): Generator<JsonRow> {
     for (const { id, seq } of table.each(bank.seq)) {
       for (const { changedAt, change } of table.changesOf(seq)) {
-        yield { ...own, mental_model_id: id, changed_at: wireTime(changedAt), content: change }
+        const before = withTexts(core.store, bank, (change.previous_reflect_response ?? null) as ReflectResponse | null)
+        const content = { ...change, previous_reflect_response: before }
+        yield { ...own, mental_model_id: id, changed_at: wireTime(changedAt), content }
       }
     }
   }

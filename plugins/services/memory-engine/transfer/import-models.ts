@@ -1,6 +1,7 @@
 import type { Core } from '../core.js'
 import { DirectiveTable } from '../models/directive-table.js'
 import { MAX_TOKENS, trigger } from '../models/mental-model-shapes.js'
+import { withoutTexts } from '../models/basis.js'
 import { MentalModelTable } from '../models/mental-model-table.js'
 import { NodeTable } from '../knowledge/node-table.js'
 import type { BankRow } from '../store/bank-table.js'
@@ -28,7 +29,7 @@ export function importModels (core: Core, bank: BankRow, archive: BankRest): Rec
     })
     store.run(`UPDATE mental_models SET content = ?, reflect_response = ?, last_refreshed_at = ?, last_memory_seen_at = ?, last_full_refreshed_at = ?
       WHERE seq = ?`, [
-      text(row.content, ''), row.reflect_response === null || row.reflect_response === undefined ? null : JSON.stringify(map(row.reflect_response)),
+      text(row.content, ''), row.reflect_response === null || row.reflect_response === undefined ? null : JSON.stringify(withoutTexts(map(row.reflect_response))),
       time(row.last_refreshed_at), time(row.last_memory_seen_at), time(row.last_full_refreshed_at), model.seq
     ])
     added.set(id, model.seq)
@@ -38,7 +39,8 @@ export function importModels (core: Core, bank: BankRow, archive: BankRest): Rec
     const change = mapOrNull(content) ?? others
     const model = added.get(text(id, ''))
     if (model === undefined) continue
-    store.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, ?, ?)', [model, time(at) ?? core.now(), JSON.stringify(change)])
+    const kept = { ...change, previous_reflect_response: withoutTexts(mapOrNull(change.previous_reflect_response)) }
+    store.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, ?, ?)', [model, time(at) ?? core.now(), JSON.stringify(kept)])
   }
   return {
     mental_models_imported: added.size, knowledge_pages_imported: importTree(store, bank, archive.knowledgePages, nodes, models)

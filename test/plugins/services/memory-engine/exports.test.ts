@@ -10,7 +10,7 @@ import { readArchive } from '../../../../plugins/services/memory-engine/transfer
 import { HIDDEN } from '../../../../plugins/services/memory-engine/transfer/archive.js'
 import { ExportFile, findExport } from '../../../../plugins/services/memory-engine/transfer/file-table.js'
 import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
-import { form, over, zipInMemory } from './models-support.js'
+import { form, openWithChat, over, zipInMemory } from './models-support.js'
 import { openEngine, openInThread, type Wire } from './support.js'
 
 /** Rows that one statement reads of what may be thousands. */
@@ -191,4 +191,41 @@ t.test('a memory that is deleted while its bank is exported is in no archive: th
   const parts: Buffer[] = []
   for await (const part of findExport(store, key)!.parts()) parts.push(part)
   t.equal(Buffer.concat(parts).toString(), 'Anna likes tea.')
+})
+
+t.test('an archive tells what a mental model was made of, and its import keeps the memories alone, of either engine', async t => {
+  const wire = openWithChat(t, ({ messages }) => messages.at(-1)!.content.includes('[') ? 'About the deep sea.' : '')
+  await wire.call('POST', 'b/memories', { items: [{ content: 'The sea is deep.' }] })
+  const { body: { operation_id: made } } = await wire.call('POST', 'b/mental-models', { id: 'mm', name: 'M', source_query: 'What of the sea?' })
+  await over(wire.call, 'b', made)
+  const { body: { operation_id: id } } = await wire.call('POST', 'b/transfer/export')
+  const archive = await buffer((await begun(wire, (await over(wire.call, 'b', id)).result_metadata.download_url)).body)
+  const files = unzip(archive, 1e6)
+  const [row] = JSON.parse(files.get('mental_models.json')!.toString()) as [{ reflect_response: { based_on: { memories: [{ id: string, text: string }] } } }]
+  const { memories } = row.reflect_response.based_on
+  t.match(memories, [{ text: 'The sea is deep.' }])
+
+  const [models, directives] = [[{ id: 'mm', text: 'About the deep sea.' }], [{ id: 'x', name: 'tone', content: 'Be brief.' }]]
+  const foreign = { based_on: { 'world': memories, 'mental-models': models, 'directives': directives } }
+  for (const [name, response] of [['own', row.reflect_response], ['foreign', foreign]] as const) {
+    const zip = zipInMemory()
+    const changed: Readonly<Record<string, object>> = {
+      'mental_models.json': { ...row, reflect_response: response },
+      'mental_model_history.json': { mental_model_id: 'mm', content: { previous_content: 'Before.', previous_reflect_response: response } }
+    }
+    for (const [file, bytes] of files) {
+      zip.add(file, changed[file] === undefined ? bytes : Buffer.from(JSON.stringify([changed[file]])))
+    }
+    const { call, path } = openEngine(t, { path: () => join(t.testdirName, name, 'memory.db') })
+    const { body: { operation_id: restored } } = await call('POST', 'c/transfer/import', ...form('file', 'a.zip', zip.end()))
+    t.match(await over(call, 'c', restored), { status: 'completed' })
+    const told = [(await call('GET', 'c/mental-models/mm')).body.reflect_response, (await call('GET', 'c/mental-models/mm/history')).body[0].previous_reflect_response]
+    const kind = name === 'own' ? 'memories' : 'world'
+    for (const { based_on: based } of told) t.match(based[kind], [{ id: memories[0].id, text: 'The sea is deep.' }], name)
+    if (name === 'foreign') t.match(told[0].based_on, { 'mental-models': [{ text: 'About the deep sea.' }], 'directives': [{ content: 'Be brief.' }] })
+    const store = openStore(path)
+    t.same(store.all(`SELECT reflect_response FROM mental_models WHERE reflect_response LIKE '%sea is deep%'`), [])
+    t.same(store.all(`SELECT change FROM mental_model_history WHERE change LIKE '%sea is deep%'`), [])
+    store.close()
+  }
 })

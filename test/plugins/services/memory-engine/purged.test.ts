@@ -9,7 +9,7 @@ import { openEngine, type Wire } from './support.js'
 /** Words that share no beginning with another one, which the text index would leave out. */
 const words = {
   memory: 'qzmvorlath', sliced: 'xjgrumpfel', document: 'wkbrintzol', bank: 'vyhuldrapf', large: 'jfstrombix', replaced: 'zpknurvald', cancelled: 'yxgwandrik',
-  undone: 'hqfolbrent', model: 'kvzwimplar', observed: 'tfjozwelkin'
+  undone: 'hqfolbrent', model: 'kvzwimplar', observed: 'tfjozwelkin', quoted: 'bdwexulmor'
 } as const
 
 function wordsIn (path: string): string[] {
@@ -28,10 +28,11 @@ const many = (word: string, count: number, more: object = {}): object =>
   ({ items: Array.from({ length: count }, (_, i) => ({ content: `Ship ${i} has the ${word}.`, ...more })) })
 
 t.test('what is deleted, cleared, replaced, cancelled or undone is in no byte of the file or of its log while the engine runs', async t => {
+  let n = 0
   const observed: string[] = [words.undone, `observation of ${words.observed}`]
   const wire = openWithChat(t, ({ messages }: Asked) => {
     const [known, ids] = messages.at(-1)!.content.split('NEW FACTS').map(part => [...part.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id))
-    if (ids === undefined) return completion(`The ${words.model}.`)
+    if (ids === undefined) return completion(messages.at(-1)!.content.includes(words.quoted) ? `Text ${n++}.` : `The ${words.model}.`)
     if (known!.length > 0) return completion(JSON.stringify({ updates: [{ observation_id: known![0], text: 'Another one.', source_fact_ids: ids }] }))
     return completion(JSON.stringify({ creates: [{ text: `An ${observed.shift()!}.`, source_fact_ids: ids }] }))
   })
@@ -51,6 +52,9 @@ t.test('what is deleted, cleared, replaced, cancelled or undone is in no byte of
   await over(call, 'o', undone)
   const { body: { operation_id: made } } = await call('POST', 'o/mental-models', { id: 'mm', name: 'Mine', source_query: 'Which fact?' })
   await over(call, 'o', made)
+  await call('POST', 'q/memories', many(words.quoted, 1))
+  for (let n = 0; n < 2; n++) await over(call, 'q', n === 0 ? (await call('POST', 'q/mental-models', { id: 'mm', name: 'Mine', source_query: 'Which ship?' })).body.operation_id : (await call('POST', 'q/mental-models/mm/refresh')).body.operation_id)
+  const { body: { items: [quoted] } } = await call('GET', 'q/memories/list')
   for (const content of ['An observation.', 'One more observation.']) {
     await call('POST', 'p/memories', { items: [{ content }] })
     await over(call, 'p', (await call('POST', 'p/consolidate')).body.operation_id)
@@ -64,7 +68,8 @@ t.test('what is deleted, cleared, replaced, cancelled or undone is in no byte of
     await call('DELETE', `b/memories/${id}`), await call('DELETE', 'b/documents/sliced'), await call('DELETE', 'b/documents/d'),
     await call('POST', 'b/memories', { items: [{ content: 'Other words.', document_id: 'r' }] }), await call('DELETE', 'n/memories'),
     await call('DELETE', 'm'), await call('DELETE', `b/operations/${later}`), await call('POST', `o/operations/${undone}/undo`),
-    await call('DELETE', 'o/mental-models/mm'), await call('DELETE', `p/memories/${changed.id}`)
+    await call('DELETE', 'o/mental-models/mm'), await call('DELETE', `p/memories/${changed.id}`),
+    await call('DELETE', `q/memories/${quoted.id}`)
   ]
   t.same(answers.map(({ status }) => status), answers.map(() => 200))
   await gone(t, wire)

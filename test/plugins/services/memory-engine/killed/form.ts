@@ -27,6 +27,14 @@ export function makeFormer (path: string): void {
     before.run('INSERT INTO consolidations (operation, bank, before, undone_at) VALUES (?, 1, ?, ?)',
       [id, JSON.stringify(rows === null ? {} : { facts: [2], created: [], changed: rows }), rows === null ? 0 : null])
   }
+  const basis = (...memories: unknown[]): object => ({ text: 'T', based_on: { memories, mental_models: [{ id: 'mm', text: 'Told' }], directives: [{ id: 'd', content: 'Kept' }] } })
+  const responses = [basis({ id: 'm1', text: 'Told', context: 'Told' }, 'Told', { text: 'Told' }), { based_on: { world: [{ id: 'm1', text: 'Told' }], opinion: 'Told' } }, { based_on: {} }, { based_on: null }, {}]
+  for (const [n, response] of responses.entries()) {
+    before.run(`INSERT INTO mental_models (id, bank, name, source_query, max_tokens, reflect_response, created_at) VALUES (?, 1, '', '', 1, ?, 0)`, [`mm${n}`, JSON.stringify(response)])
+    before.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, 0, ?)', [n + 1, JSON.stringify({ previous_content: 'Said', previous_reflect_response: response })])
+  }
+  before.exec(`INSERT INTO mental_models (id, bank, name, source_query, max_tokens, created_at) VALUES ('none', 1, '', '', 1, 0);
+    INSERT INTO mental_model_history (model, changed_at, change) VALUES (6, 0, '{"previous_content":null,"previous_reflect_response":null}')`)
   before.close()
 }
 
@@ -40,6 +48,14 @@ export function isBroughtToForm (t: Test, folder: string): void {
   t.same(undos(), ['kept', 'undone'], 'where an observation is missing, what it said before is not kept, nor what was before that')
   keepsWhatItNames(t, store)
   t.same(store.all('SELECT memory, is_fact FROM consolidation_memories'), [{ memory: 1, is_fact: 1 }, { memory: 2, is_fact: 1 }, { memory: 3, is_fact: 0 }])
+  const basis = [{
+    text: 'T', based_on: { memories: [{ id: 'm1' }], mental_models: [{ id: 'mm' }], directives: [{ id: 'd', content: 'Kept' }] }
+  }, { based_on: { world: [{ id: 'm1' }], opinion: [] } }, { based_on: {} }, { based_on: null }, {}, null]
+  const parsed = (rows: ReadonlyArray<{ readonly json: string | null }>): unknown[] =>
+    rows.map(({ json }) => json === null ? null : JSON.parse(json) as unknown)
+  t.same(parsed(store.all('SELECT reflect_response AS json FROM mental_models ORDER BY seq')), basis, 'what models were made of has no text')
+  t.same(parsed(store.all('SELECT change AS json FROM mental_model_history ORDER BY seq')),
+    basis.map((previous_reflect_response, n) => ({ previous_content: n === 5 ? null : 'Said', previous_reflect_response })))
   store.run(`UPDATE memories SET state = 'valid' WHERE id = 'o3'`)
   store.run(`UPDATE memories SET tags = '["a"]' WHERE id = 'o1'`)
   store.run(`DELETE FROM memories WHERE id = 'o2'`)
