@@ -92,18 +92,20 @@ async function factsOf (
 }
 
 /** Called in the transaction that ends the work. Returns how many facts took the memory's place. */
-function replace ({ store, now }: Core, bank: BankRow, row: MemoryRow, facts: readonly Fact[]): number {
-  const present = store.get<MemoryRow>(`SELECT * FROM memories WHERE seq = ? AND state = 'valid' AND edited_at IS NULL`, [row.seq])
-  // edited, hidden or deleted meanwhile
+function replace ({ store, now }: Core, bank: BankRow, { seq }: MemoryRow, facts: readonly Fact[]): number {
+  // its tags may be others by now, for other readers
+  const present = store.get<MemoryRow>(`SELECT * FROM memories WHERE seq = ? AND state = 'valid' AND edited_at IS NULL
+    AND chunk IS NOT NULL`, [seq])
+  // edited, hidden, deleted or no longer said meanwhile
   if (present === undefined || facts.length === 0) return 0
   for (const fact of facts) {
     insertMemory(store, bank.seq, {
-      document: row.document, chunk: row.chunk, text: fact.text, context: row.context, factType: fact.type,
-      entities: fact.entities.map(name => ({ text: name })), tags: JSON.parse(row.tags) as string[],
-      metadata: JSON.parse(row.metadata) as Record<string, string>,
-      observationScopes: row.observation_scopes === null ? null : JSON.parse(row.observation_scopes),
+      document: present.document, chunk: present.chunk, text: fact.text, context: present.context, factType: fact.type,
+      entities: fact.entities.map(name => ({ text: name })), tags: JSON.parse(present.tags) as string[],
+      metadata: JSON.parse(present.metadata) as Record<string, string>,
+      observationScopes: present.observation_scopes === null ? null : JSON.parse(present.observation_scopes),
       occurredStart: fact.occurredStart === null ? null : Date.parse(fact.occurredStart),
-      occurredEnd: fact.occurredEnd === null ? null : Date.parse(fact.occurredEnd), mentionedAt: row.mentioned_at
+      occurredEnd: fact.occurredEnd === null ? null : Date.parse(fact.occurredEnd), mentionedAt: present.mentioned_at
     }, now())
   }
   replacing(store, 'extraction', () => deleteMemories(store, [present]))

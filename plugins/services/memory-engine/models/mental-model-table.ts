@@ -141,7 +141,8 @@ export class MentalModelTable {
     }
     this.#set(bank, model.id, {
       content, reflect_response: JSON.stringify(withoutTexts(reflectResponse)),
-      last_refreshed_at: now, last_refresh_failed_at: null, last_memory_seen_at: lastMemorySeenAt ?? model.lastMemorySeenAt, ...isFull && { last_full_refreshed_at: now }
+      last_refreshed_at: now, last_refresh_failed_at: null,
+      last_memory_seen_at: lastMemorySeenAt ?? model.lastMemorySeenAt, ...isFull && { last_full_refreshed_at: now }
     })
   }
 

@@ -48,31 +48,43 @@ const FACTS_MOST = 2 ** 22
  * Writes the archive of a bank, or of a part of it: how much of it is in memory does not grow with the bank. Requests are served
  * between its documents; each is whole.
  */
-export async function exportArchive (core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: ZipSink): Promise<void> {
+export async function exportArchive (
+  core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: ZipSink, reads: Reads = () => {}
+): Promise<void> {
   const archive = new ArchiveWriter(sink, run.signal)
-  await readBank(core, bank, options, run, archive)
+  await readBank(core, bank, options, run, archive, reads)
   archive.end(options.type, bank.bank_id, new Date(core.now()).toISOString())
 }
 
+/** Told before documents are read, up to which number that is, and before all else, with null. */
+export type Reads = (upto: number | null) => void
+
 /** Gives all of a bank, or of a part of it, to what takes it. Rejects with the reason of the signal, between documents. */
-export async function readBank (core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: BankSink): Promise<void> {
+export async function readBank (
+  core: Core, bank: BankRow, options: ExportOptions, run: Run, sink: BankSink, reads: Reads = () => {}
+): Promise<void> {
   const { store } = core
   const places: Places = new Map()
   if (options.data) {
     const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM documents WHERE bank = ?', [bank.seq])!
     let n = 0
-    for (const seq of documentsOf(core, bank, options.documentIds)) {
-      if (n % DOCUMENTS_AT_ONCE === 0) {
-        run.progress('exporting', n, options.documentIds?.length ?? total)
-        await turn()
-        run.signal.throwIfAborted()
+    // nothing is read yet
+    reads(0)
+    for (const slice of documentsOf(core, bank, options.documentIds)) {
+      run.progress('exporting', n, options.documentIds?.length ?? total)
+      await turn()
+      run.signal.throwIfAborted()
+      n += slice.length
+      // a client may name them in any order
+      reads(options.documentIds === null ? slice.at(-1)! : null)
+      for (const seq of slice) {
+        const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
+        // deleted meanwhile
+        if (document !== undefined) addDocument(core, sink, document, places, options.observations)
       }
-      n += 1
-      const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
-      // deleted meanwhile
-      if (document !== undefined) addDocument(core, sink, document, places, options.observations)
     }
   }
+  reads(null)
   const observations = (state: 'valid' | 'invalidated'): Iterable<TransferObservation> =>
     options.data && options.observations ? observationsOf(core, bank, places, state) : []
   await sink.addObservations(observations('valid'))
@@ -83,17 +95,23 @@ export async function readBank (core: Core, bank: BankRow, options: ExportOption
   if (options.history) await addHistory(core, sink, bank)
 }
 
-function* documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | null): Generator<number> {
+/** Their numbers, in slices that have something in them. */
+function* documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | null): Generator<readonly number[]> {
   if (ids !== null) {
-    yield* ids.map(id => {
+    const documents = ids.map(id => {
       const document = findDocument(store, bank.seq, id)
       if (document === undefined) throw new PermanentFailure(`Document '${id}' not found in bank '${bank.bank_id}'`)
       return document.seq
     })
+    for (let n = 0; n < documents.length; n += DOCUMENTS_AT_ONCE) yield documents.slice(n, n + DOCUMENTS_AT_ONCE)
     return
   }
-  const rows = inSlices(after => store.all<{ seq: number }>(`SELECT seq FROM documents WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank.seq, after]))
-  for (const { seq } of rows) yield seq
+  for (let after = 0; ;) {
+    const rows = store.all<{ seq: number }>(`SELECT seq FROM documents WHERE bank = ? AND seq > ? ORDER BY seq LIMIT ${DOCUMENTS_AT_ONCE}`, [bank.seq, after])
+    if (rows.length === 0) return
+    after = rows.at(-1)!.seq
+    yield rows.map(({ seq }) => seq)
+  }
 }
 
 function addDocument ({ store }: Core, sink: BankSink, document: DocumentRow, places: Places, lifecycle: boolean): void {

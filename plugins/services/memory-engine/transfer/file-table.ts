@@ -12,9 +12,12 @@ const PART_BYTES = 1024 * 1024
 /** The parts of an archive's directory are numbered from here. */
 const DIRECTORY_FROM = 2 ** 40
 
+const DELETED = 'a memory of the bank was deleted while the bank was exported'
+
 /**
  * The archive of a bank that an operation writes, in parts of a mebibyte in the database. What an earlier try of it left is gone.
- * It has its row from the start: a memory that is deleted meanwhile takes the row, as it takes those of finished archives.
+ * It has its row from the start: a memory that is deleted meanwhile takes the row, as it takes those of finished archives, unless
+ * it is of a document that is still to be read.
  */
 export class ExportFile implements ZipSink {
   readonly #store: Store
@@ -35,6 +38,15 @@ export class ExportFile implements ZipSink {
     store.run('INSERT INTO operation_files (key, operation, filename, bytes) VALUES (?, ?, \'\', zeroblob(0))', [this.#key, operation])
   }
 
+  /**
+   * Documents up to this number are read from now on, and later ones are not; null for anything. Throws where a memory that may
+   * be in the archive was deleted.
+   */
+  reads (upto: number | null): void {
+    const { changes } = this.#store.run('UPDATE operation_files SET read_upto = ? WHERE key = ?', [upto, this.#key])
+    if (changes === 0) throw new Error(DELETED)
+  }
+
   data (bytes: Buffer): void {
     this.#add(this.#ends.data, bytes)
   }
@@ -50,7 +62,7 @@ export class ExportFile implements ZipSink {
   keep (filename: string): string {
     for (const end of Object.values(this.#ends)) this.#flush(end)
     const { changes } = this.#store.run('UPDATE operation_files SET filename = ? WHERE key = ?', [filename, this.#key])
-    if (changes === 0) throw new Error('a memory of the bank was deleted while the bank was exported')
+    if (changes === 0) throw new Error(DELETED)
     this.#store.run(`DELETE FROM operation_files WHERE operation IN (SELECT id FROM operations WHERE bank_id = ? AND type IN ('export_documents', 'export_bank')
       ORDER BY seq DESC LIMIT -1 OFFSET ${KEPT_EXPORTS})`, [this.#bankId])
     return this.#key

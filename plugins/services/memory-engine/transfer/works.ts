@@ -22,7 +22,7 @@ export function exportWork (core: Core): Work {
     const options = operation.payload as ExportOptions
     const bank = bankOf(core, operation)
     const file = new ExportFile(core.store, bank.bank_id, operation.id)
-    await exportArchive(core, bank, options, run, file)
+    await exportArchive(core, bank, options, run, file, upto => file.reads(upto))
     const filename = `${bank.bank_id.replaceAll(/[^\w.-]/g, '_')}-${options.type === 'bank' ? 'bank' : 'documents'}.zip`
     run.commit(() => {
       const key = file.keep(filename)

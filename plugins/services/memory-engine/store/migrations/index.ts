@@ -18,9 +18,11 @@ import { clearedDocument } from './0045-cleared-document.js'
 import { embedding } from './0046-embedding.js'
 import { consolidationMemories } from './0047-consolidation-memories.js'
 import { basis } from './0048-basis.js'
+import { archives } from './0049-archives.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
-  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument, embedding, consolidationMemories, basis
+  staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument, embedding, consolidationMemories, basis,
+  archives
 ]
