@@ -77,10 +77,14 @@ export function retryPauseMs (retry: number): number {
   return FIRST_PAUSE_MS * PAUSE_FACTOR ** (retry - 1)
 }
 
+/** Whether the next try would meet this failure again. Pure. */
+export function isFinal (error: unknown): boolean {
+  return error instanceof PermanentFailure || error instanceof WireError
+}
+
 /** What a failed try leads to: the number of the next try, or null for the end. Pure. */
 export function retryAfter (failed: Pick<Operation, 'retryCount'>, error: unknown): number | null {
-  const isFinal = error instanceof PermanentFailure || error instanceof WireError
-  if (isFinal || failed.retryCount >= MAX_RETRIES) return null
+  if (isFinal(error) || failed.retryCount >= MAX_RETRIES) return null
   return failed.retryCount + 1
 }
 

@@ -1,3 +1,5 @@
+import { DEEPEST, jsonSize } from './json-size.js'
+
 /*
  * Cells of the rows in an archive. Maps and lists come as JSON or as its text, after the engine that wrote them. Pure.
  */
@@ -27,8 +29,10 @@ export function time (value: unknown): number | null {
   return Number.isNaN(at) ? null : at
 }
 
+/** Null for a text that is no JSON, or nests deeper than a file of an archive may. */
 function decoded (value: unknown): unknown {
   if (typeof value !== 'string') return value
+  if (jsonSize(Buffer.from(value)).depth > DEEPEST) return null
   try {
     return JSON.parse(value)
   } catch {

@@ -22,13 +22,16 @@ export interface BankParts {
 /** An archive without what is not wanted of it. */
 export type Brought = Omit<Archive, 'aliases'> & Pick<BankRest, 'aliases'>
 
-/** What beside memories is in an archive. In the caller's transaction. */
-export function withRest (core: Core, bank: BankRow, rest: BankRest, config: boolean, imported: Imported): Imported {
+/**
+ * What beside memories is in an archive. In the caller's transaction; throws where the bank cannot take it.
+ * @returns for the result of the operation
+ */
+export function importRest (core: Core, bank: BankRow, rest: BankRest, config: boolean): Readonly<Record<string, number>> {
   const models = importModels(core, bank, rest)
   importRecords(core, bank, rest.records ?? [])
   const aliases = rest.aliases === undefined ? {} : importAliases(core, bank, rest.aliases)
   const rules = config ? importRules(core, bank, rest) : { directives_imported: 0, webhooks_imported: 0 }
-  return { ...imported, result: { bank_id: bank.bank_id, ...imported.result, ...models, ...rules, ...aliases } }
+  return { ...models, ...rules, ...aliases }
 }
 
 const FACTS_AT_ONCE = 100
@@ -85,7 +88,8 @@ export async function fillBank (
       mustBeNew(core, bankId)
       store.run('UPDATE banks SET bank_id = ?, name = CASE name WHEN ? THEN ? ELSE name END WHERE seq = ?', [bankId, stage.bank_id, bankId, stage.seq])
       const { result, retained } = work.end()
-      return withRest(core, findBank(store, bankId)!, rest, config, { result, retained: { ...retained, bankId } })
+      const others = importRest(core, findBank(store, bankId)!, rest, config)
+      return { result: { bank_id: bankId, ...result, ...others }, retained: { ...retained, bankId } }
     }
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Core, Retained } from '../core.js'
-import { isHeld, PermanentFailure, type Operation } from '../operations/operation.js'
+import { isFinal, isHeld, PermanentFailure, type Operation } from '../operations/operation.js'
 import { operationsOf } from '../operations/operations.js'
 import type { Run } from '../operations/operation-queue.js'
 import { deleteBank, ensureBank, findBank, type BankRow } from '../store/bank-table.js'
@@ -10,7 +10,7 @@ import { admitMemory, type MemoryRow } from '../store/memory-table.js'
 import { turn } from '../store/turn.js'
 import type { TransferDocument } from './archive.js'
 import { dropUpload } from './file-table.js'
-import { importConfig, slicesOf, weightOf, withRest, writeSlices, type BankParts, type Brought } from './import.js'
+import { importConfig, importRest, slicesOf, weightOf, writeSlices, type BankParts, type Brought } from './import.js'
 import { Importing } from './importing.js'
 import { dropStage, findStage, newStage } from './stage.js'
 
@@ -19,7 +19,8 @@ import { dropStage, findStage, newStage } from './stage.js'
  * First all of it is written where no path leads: until that is done the bank is as it was, and a cancelled operation or a killed
  * process leaves nothing. Then the operation is held, which is its commit, and document by document moves over: a killed process
  * goes on with that when it is back. Of a large document the memories come first, some at a time; then goes what it replaces, and
- * then it gets its place.
+ * then it gets its place. What the bank may refuse (a tree that is too deep with its own, settings) comes in the transaction that
+ * holds the operation: it is refused with all the rest, and nothing behind the commit can be.
  */
 
 export const conflictModes = ['skip', 'replace', 'new-id'] as const
@@ -31,6 +32,8 @@ interface Staged {
   readonly skipped: readonly string[]
   /** How many observations were left out. */
   readonly lost: number
+  /** What came beside documents; undefined where that is still to come, as in an operation of a release before. */
+  readonly rest?: Readonly<Record<string, number>>
 }
 
 export interface Merging extends BankParts {
@@ -52,7 +55,7 @@ export async function mergeArchive (
     await new Move(core, operation, run, brought, merging, staged).run()
   } catch (error) {
     // what is held is tried again, unless it cannot come to an end
-    const isOver = error instanceof PermanentFailure || !isHeld(operationsOf(core).table.get(operation.id) ?? { payload: null })
+    const isOver = isFinal(error) || !isHeld(operationsOf(core).table.get(operation.id) ?? { payload: null })
     if (isOver && !core.closing.aborted) await dropStage(core, operation.id)
     throw error
   }
@@ -73,12 +76,24 @@ async function stageAll (core: Core, operation: Operation, run: Run, archive: Br
   const work = new Importing(core, findBank(store, stage.bank_id)!, true)
   const documents = archive.documents.filter(({ id }) => !skipped.has(id))
   await writeSlices(core, work, { documents, observations: archive.observations }, run)
-  const staged: Staged = { skipped: [...skipped], lost: work.lost }
-  store.transaction(() => {
+  return store.transaction(() => {
     if (merging.makes) ensureBank(store, merging.bankId, core.now())
+    const staged: Staged = { skipped: [...skipped], lost: work.lost, rest: bringRest(core, archive, merging) }
     run.hold({ ...operation.payload as object, held: staged })
+    return staged
   })
-  return staged
+}
+
+/** In the caller's transaction. */
+function bringRest (core: Core, archive: Brought, { bankId, config, hasRest }: Merging): Readonly<Record<string, number>> {
+  if (config) importConfig(core, targetOf(core, bankId), archive.rows.banks?.[0])
+  return hasRest ? importRest(core, targetOf(core, bankId), archive, config) : {}
+}
+
+function targetOf ({ store }: Core, bankId: string): BankRow {
+  const target = findBank(store, bankId)
+  if (target === undefined) throw new PermanentFailure(`Bank '${bankId}' not found`)
+  return target
 }
 
 const ROWS_AT_ONCE = 100
@@ -140,9 +155,7 @@ class Move {
   }
 
   #target (): BankRow {
-    const target = findBank(this.#core.store, this.#merging.bankId)
-    if (target === undefined) throw new PermanentFailure(`Bank '${this.#merging.bankId}' not found`)
-    return target
+    return targetOf(this.#core, this.#merging.bankId)
   }
 
   /** What of a document is too much for one transaction; the rest is little. */
@@ -197,10 +210,8 @@ class Move {
   /** With the operation's end. */
   #end (left: readonly string[]): Readonly<Record<string, unknown>> {
     const { store, now } = this.#core
-    const { config, hasRest } = this.#merging
-    const { skipped, lost } = this.#first
+    const { skipped, lost, rest = bringRest(this.#core, this.#archive, this.#merging) } = this.#first
     dropUpload(store, this.#operation.id)
-    if (config) importConfig(this.#core, this.#target(), this.#archive.rows.banks?.[0])
     const target = this.#target()
     store.run('UPDATE banks SET last_write_at = ?, last_document_at = ? WHERE seq = ?', [now(), now(), target.seq])
     const { count } = store.get<{ count: number }>('SELECT count(*) AS count FROM memories WHERE bank = ? AND document IS NULL', [this.#stage.seq])!
@@ -209,15 +220,14 @@ class Move {
     const documents = this.#archive.documents.filter(({ id }) => !isSkipped.has(id))
     const renamed = documents.map(({ id }) => [id, this.#newId(id)] as const)
       .filter(([, name]) => this.#merging.onConflict === 'new-id' && findDocument(store, target.seq, name) !== undefined)
-    const result = {
+    return {
+      ...this.#merging.hasRest && { bank_id: target.bank_id },
       documents_imported: documents.length, documents_skipped: isSkipped.size,
       facts_imported: documents.reduce((sum, { facts, invalidated }) => sum + facts.length + invalidated.length, 0),
       observations_imported: this.#archive.observations.length - lost - count, observations_skipped: lost + count,
-      skipped_document_ids: [...isSkipped], remapped_document_ids: Object.fromEntries(renamed)
+      skipped_document_ids: [...isSkipped], remapped_document_ids: Object.fromEntries(renamed),
+      ...rest
     }
-    const none: Retained = { bank: target.seq, bankId: target.bank_id, documents: [], kinds: new Map(), memories: [] }
-    const imported = { result, retained: none }
-    return hasRest ? withRest(this.#core, target, this.#archive, config, imported).result : result
   }
 
   /** The same one in each try. */

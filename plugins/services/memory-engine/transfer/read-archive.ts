@@ -9,6 +9,7 @@ import { array, moment, object, oneOf, optional, strings, text, time, whole, typ
 import { withHidden } from './hidden.js'
 import { changesOf, eventsOf } from './histories.js'
 import { recordOf } from './import-records.js'
+import { DEEPEST, jsonSize } from './json-size.js'
 import { TooLarge, unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */
@@ -61,8 +62,10 @@ async function filesOf (bytes: Buffer): Promise<ReadonlyMap<string, Buffer>> {
     throw new Error(`Invalid transfer archive: ${(error as Error).message}${error instanceof TooLarge ? `; ${IN_PARTS}` : ''}`)
   }
   let values = 0
-  await eachInTurns(files.values(), file => file.length, file => {
-    values += valuesIn(file)
+  await eachInTurns(files, ([, file]) => file.length, ([name, file]) => {
+    const size = jsonSize(file)
+    if (size.depth > DEEPEST && name.endsWith('.json')) throw new Error(`Invalid transfer archive: ${name} nests more than ${DEEPEST} deep`)
+    values += size.values
     if (values > MOST_VALUES) throw new Error(`Invalid transfer archive: it holds more than ${MOST_VALUES} values; ${IN_PARTS}`)
   })
   return files
@@ -92,21 +95,6 @@ function mustBeWhole (
     if (ids.has(id)) throw new Error(`Invalid transfer archive: it holds document '${id}' twice`)
     ids.add(id)
   }
-}
-
-const [QUOTE, ESCAPE, COMMA, LIST, MAP] = Buffer.from('"\\,[{') as unknown as [number, number, number, number, number]
-
-/** How many values a JSON text holds, or a few more. Pure. */
-function valuesIn (json: Buffer): number {
-  let count = 1
-  let inText = false
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at]
-    if (inText && byte === ESCAPE) at++
-    else if (byte === QUOTE) inText = !inText
-    else if (!inText && (byte === COMMA || byte === LIST || byte === MAP)) count++
-  }
-  return count
 }
 
 function parsed (files: ReadonlyMap<string, Buffer>, name: string): unknown {
