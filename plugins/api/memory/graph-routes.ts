@@ -2,7 +2,7 @@ import {
   defineRoute, isSvcError, settingsOf, whileConnected, type ActivityLog, type AnyRoute, type ConfigService
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { askEngine, bankPath, engineValue, identityOf, rowsIn, type MemoryService } from '../../services/memory/ref.js'
+import { askEngine, bankPath, engineRows, identityOf, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
 import { memorySettings } from '../../services/memory/settings.js'
 import { checkOperator } from './access.js'
 import { tag } from './bank-routes.js'
@@ -18,8 +18,8 @@ export interface GraphDeps {
   readonly unit: UnitPlace
 }
 
-const MOST_FAILED = 100
-const RETRY_MS = 120_000
+/** Of one call of the engine. */
+const ENGINE_MS = 120_000
 
 const { shape } = memorySettings.schema.shape.graph.unwrap()
 const bodySchema = z.strictObject({
@@ -47,6 +47,7 @@ const savedSchema = z.strictObject({
 })
 const countSchema = z.strictObject({ queued: z.int(), skipped: z.int(), failed: z.int() })
 const retriedSchema = z.strictObject({ queued: z.int(), skipped: z.int(), banks: z.record(z.string(), countSchema) })
+type Retried = z.output<typeof retriedSchema>
 
 /** `/api/memory/graph`: whether and by which slot the graph is extracted. */
 export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): AnyRoute[] {
@@ -86,7 +87,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
           })
           const isChanged = slot !== before.extraction_slot || timeout !== before.llm_timeout_s
           const propagation = engine.name === 'hindsight' && isChanged ? { propagation: await propagate(unit, slot, timeout) } : {}
-          const status = await graphStatus(config, memory, AbortSignal.timeout(RETRY_MS))
+          const status = await graphStatus(config, memory, AbortSignal.timeout(ENGINE_MS))
           return { enabled, extraction_slot: slot, llm_timeout_s: timeout, status, ...propagation }
         }))
       }
@@ -103,31 +104,40 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
         return whileConnected(call, activity.audited({
           category: 'memory', action: 'memory.graph.retry_failed', target: 'memory', actor: call.actor, request_id: call.requestId
         }, async note => {
-          const done = await retryAll(memory, AbortSignal.timeout(RETRY_MS))
-          note({ after: { queued: done.queued, skipped: done.skipped } })
-          return done
+          return await retryAll(memory, ({ queued, skipped }) => note({ after: { queued, skipped } }))
         }))
       }
     })
   ]
 }
 
-async function retryAll (memory: MemoryService, signal: AbortSignal): Promise<z.output<typeof retriedSchema>> {
+/** @param note told after each bank: where one of them fails, what was done before it stays done */
+async function retryAll (memory: MemoryService, note: (done: Retried) => void): Promise<Retried> {
   const engine = memory.engine()
-  const banks: Record<string, z.output<typeof countSchema>> = {}
-  for (const bank of await banksOf(engine, signal)) {
-    const count = { queued: 0, skipped: 0, failed: 0 }
-    const query = `status=failed&limit=${MOST_FAILED}`
-    const path = bankPath(bank, 'operations')
-    const operations = rowsIn(await engineValue(engine, { method: 'GET', path, query, signal }), 'operations', path)
-    for (const { id } of operations) {
-      const { status } = await askEngine(engine, { method: 'POST', path: bankPath(bank, 'operations', String(id), 'retry'), signal })
+  const done: Retried = { queued: 0, skipped: 0, banks: {} }
+  note(done)
+  for (const bank of await banksOf(engine, AbortSignal.timeout(ENGINE_MS))) {
+    // one that is retried leaves the list: all of it is read before
+    const ids = await failedOf(engine, bank, AbortSignal.timeout(ENGINE_MS))
+    if (ids.length === 0) continue
+    const count = done.banks[bank] = { queued: 0, skipped: 0, failed: 0 }
+    for (const id of ids) {
+      const path = bankPath(bank, 'operations', id, 'retry')
+      const { status } = await askEngine(engine, { method: 'POST', path, signal: AbortSignal.timeout(ENGINE_MS) })
       count[status < 300 ? 'queued' : status === 409 ? 'skipped' : 'failed']++
     }
-    if (operations.length > 0) banks[bank] = count
+    done.queued += count.queued
+    done.skipped += count.skipped
+    note(done)
   }
-  const sum = (of: 'queued' | 'skipped'): number => Object.values(banks).reduce((all, count) => all + count[of], 0)
-  return { queued: sum('queued'), skipped: sum('skipped'), banks }
+  return done
+}
+
+async function failedOf (engine: MemoryEngine, bank: string, signal: AbortSignal): Promise<readonly string[]> {
+  const ids: string[] = []
+  const list = { path: bankPath(bank, 'operations'), query: 'status=failed', key: 'operations', id: 'id' }
+  for await (const { id } of engineRows(engine, list, signal)) ids.push(String(id))
+  return ids
 }
 
 /** One that was named before may be away for now, and where there is none any name will do until there is. */

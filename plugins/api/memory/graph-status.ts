@@ -1,10 +1,8 @@
 import { messageOf, settingsOf, type ConfigService } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineValue, rowsIn, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+import { bankPath, engineRows, engineValue, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
 import { memorySettings } from '../../services/memory/settings.js'
 
-/** Banks that are looked at; the newest engines have a handful. */
-const MOST_BANKS = 200
 const AT_ONCE = 8
 
 export const graphStatusSchema = z.strictObject({
@@ -50,11 +48,13 @@ export function llmSlots (config: ConfigService): string[] {
   return [...config.snapshot.slots.values()].filter(({ type, enabled }) => type === 'llm' && enabled).map(({ name }) => name).sort()
 }
 
-/** Ids of the banks of an engine. */
-export async function banksOf (engine: MemoryEngine, signal: AbortSignal): Promise<string[]> {
-  const path = '/v1/default/banks'
-  const list = await engineValue(engine, { method: 'GET', path, query: `limit=${MOST_BANKS}`, signal })
-  return rowsIn(list, 'banks', path).map(({ bank_id: id }) => id).filter(id => typeof id === 'string')
+/** Ids of all banks of an engine. */
+export async function banksOf (engine: MemoryEngine, signal: AbortSignal): Promise<readonly string[]> {
+  const ids: string[] = []
+  for await (const { bank_id: id } of engineRows(engine, { path: '/v1/default/banks', key: 'banks', id: 'bank_id' }, signal)) {
+    if (typeof id === 'string') ids.push(id)
+  }
+  return ids
 }
 
 async function counters (engine: MemoryEngine, signal: AbortSignal): Promise<Counters> {

@@ -57,6 +57,38 @@ export function rowsIn (value: unknown, key: string, path: string): readonly Row
   throw shapeFailure(value, { key, type: 'list', path })
 }
 
+/** The most that every list of an engine gives at once. */
+const ROWS_AT_ONCE = 100
+
+export interface EngineList {
+  readonly path: string
+  /** Of its own, such as a filter; without limit and offset. */
+  readonly query?: string
+  /** Where the answer has the rows. */
+  readonly key: string
+  /** Where a row has its id: one that moves on while the list is read is told once. */
+  readonly id: string
+}
+
+/** All rows of a list, page by page. Ends where a page brings nothing new: an engine may know no offset. */
+export async function* engineRows (
+  engine: MemoryEngine, { path, query, key, id }: EngineList, signal: AbortSignal
+): AsyncGenerator<Row> {
+  const seen = new Set<unknown>()
+  for (let offset = 0; ;) {
+    const asked = `${query === undefined ? '' : `${query}&`}limit=${ROWS_AT_ONCE}&offset=${offset}`
+    const rows = rowsIn(await engineValue(engine, { method: 'GET', path, query: asked, signal }), key, path)
+    const before = seen.size
+    for (const row of rows) {
+      if (seen.has(row[id])) continue
+      seen.add(row[id])
+      yield row
+    }
+    if (rows.length < ROWS_AT_ONCE || seen.size === before) return
+    offset += rows.length
+  }
+}
+
 export function shapeFailure (
   value: unknown, { key, type, path }: { readonly key: string, readonly type: string, readonly path: string }
 ): Error {

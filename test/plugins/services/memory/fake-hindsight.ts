@@ -41,6 +41,8 @@ export class FakeHindsight {
   readonly banks = new Map<string, Bank>()
   /** Other names of banks, as a server gives them to its own operators. */
   readonly aliases = new Map<string, string>()
+  /** Ids of operations that failed, by bank, of those that have more than one. */
+  readonly failed = new Map<string, readonly string[]>()
   /** Requests below /v1 need it. */
   key: string | null = null
   /** What to answer instead, by the address without its query. */
@@ -122,7 +124,8 @@ export class FakeHindsight {
     const [, , , what = '', id = '', ...rest] = path.split('/').map(decodeURIComponent)
     if (what === 'banks' && id === '') {
       const banks = [...this.banks].map(([bank_id, { units }]) => ({ bank_id, name: bank_id, disposition: disposition({}), mission: '', fact_count: units.length }))
-      return say(200, { banks, total: banks.length, limit: 100, offset: 0 })
+      const { limit, offset, part } = pageOf(banks, query, 100)
+      return say(200, { banks: part, total: banks.length, limit, offset })
     }
     if (what === 'files') return zip(response)
     if (what === 'chunks') return say(200, { chunk_id: id, document_id: 'd', bank_id: id.split('_d_')[0], chunk_index: 0, chunk_text: 'secret', created_at: '2026-01-01T00:00:00Z' })
@@ -229,8 +232,17 @@ export class FakeHindsight {
       case 'GET document-transfer': return say(410, { detail: 'Use POST document-transfer/export.' })
       case 'POST document-transfer/export':
         return say(202, { operation_id: this.#operation('export_documents', { filename: `${id}-documents.zip`, download_url: `/v1/default/files/download/tenants/public/banks/${id}/exports/1/transfer.zip` }), status: 'pending' })
-      case 'GET operations': return say(200, { bank_id: id, total: 1, limit: 20, offset: 0, operations: [{ id: 'op-1', status: 'failed', operation_id: 'op-1' }] })
-      case 'POST operations/:id/retry': return say(200, { success: true, message: 'queued', operation_id: rest[1] })
+      case 'GET operations': if (this.failed.has(id)) {
+        const failed = this.failed.get(id)!
+        const { limit, offset, part } = pageOf(failed, query, 20)
+        if (limit > 100) return say(422, { detail: [{ type: 'less_than_equal', loc: ['query', 'limit'], msg: 'Input should be less than or equal to 100', input: String(limit) }] })
+        return say(200, { bank_id: id, total: failed.length, limit, offset, operations: part.map(id => ({ id, status: 'failed', operation_id: id })) })
+      } else return say(200, { bank_id: id, total: 1, limit: 20, offset: 0, operations: [{ id: 'op-1', status: 'failed', operation_id: 'op-1' }] })
+      case 'POST operations/:id/retry': if (this.failed.has(id)) {
+        if (!this.failed.get(id)!.includes(rest[1]!)) return say(409, { detail: `Operation ${rest[1]} cannot be retried: status is 'pending'` })
+        this.failed.set(id, this.failed.get(id)!.filter(one => one !== rest[1]))
+        return say(200, { success: true, message: 'queued', operation_id: rest[1] })
+      } else return say(200, { success: true, message: 'queued', operation_id: rest[1] })
       case 'DELETE operations/:id': return say(409, { detail: `Operation ${rest[1]} cannot be cancelled: status is 'completed'` })
       case 'GET operations/:id': return say(200, this.#operations.get(rest[1]!) ?? { operation_id: rest[1], status: 'not_found' })
       case 'POST files/retain': return say(200, { operation_ids: [randomUUID()] })
@@ -258,6 +270,11 @@ export async function fakeHindsight (t: Test): Promise<FakeHindsight> {
   const fake = await new FakeHindsight().start()
   t.teardown(() => fake.stop())
   return fake
+}
+
+function pageOf<T> (all: readonly T[], query: URLSearchParams, usual: number) {
+  const [limit, offset] = [Number(query.get('limit') ?? usual), Number(query.get('offset') ?? 0)]
+  return { limit, offset, part: all.slice(offset, offset + limit) }
 }
 
 function disposition (config: Row): object {

@@ -1,0 +1,47 @@
+import t from 'tap'
+import { form, zipInMemory } from '../memory-engine/models-support.js'
+import { fakeHindsight } from './fake-hindsight.js'
+import { memoryHost } from './host.js'
+
+t.test('all failed operations are retried, in every bank, and the status counts every bank', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  for (let n = 0; n < 450; n++) {
+    fake.bank(`b${n}`)
+    fake.failed.set(`b${n}`, [])
+  }
+  fake.failed.set('b3', Array.from({ length: 250 }, (_, n) => `op-${n}`))
+  fake.failed.set('b449', ['op-last'])
+  const { status, json } = await host.call('POST', '/api/memory/graph/retry')
+  t.equal(status, 200)
+  t.match(json, { queued: 251, skipped: 0, banks: { b3: { queued: 250, skipped: 0, failed: 0 }, b449: { queued: 1 } } })
+  t.same(Object.keys(json.banks), ['b3', 'b449'])
+  t.same([...fake.failed.values()].flat(), [])
+  t.match(await host.audit(), [{ action: 'memory.graph.retry_failed', outcome: 'ok', after: { queued: 251, skipped: 0 } }])
+  t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 900, in_flight: 450, builds_ok: 1350 })
+
+  fake.instead.set('/v1/default/banks/b9/operations', (_request, response) => { response.writeHead(500).end('{"detail":"down"}') })
+  fake.failed.set('b3', ['op-1'])
+  t.match((await host.call('POST', '/api/memory/graph/retry')).json.error, { code: 'memory.engine_error' })
+  const [row] = await host.audit()
+  t.match(row, { action: 'memory.graph.retry_failed', outcome: 'error', after: { queued: 1, skipped: 0 } }, 'what was done until then is told')
+})
+
+t.test('the embedded engine retries more failed operations than one of its lists has', async t => {
+  const host = await memoryHost(t)
+  const wire = '/api/memory/hindsight/v1/default/banks/b'
+  await host.call('PUT', wire, {})
+  const folders = Array.from({ length: 33 }, (_, n) => ({ id: `f${n}`, kind: 'folder', name: 'F', parent_id: n === 0 ? null : `f${n - 1}` }))
+  const zip = zipInMemory()
+  const manifest = { schema_version: 1, source_bank_id: 'x', archive_type: 'bank' }
+  for (const [name, value] of Object.entries({ 'manifest.json': manifest, 'knowledge_pages.json': folders })) {
+    zip.add(name, Buffer.from(JSON.stringify(value)))
+  }
+  const [body, headers] = form('file', 'a.zip', zip.end())
+  for (let n = 0; n < 130; n++) {
+    t.equal((await host.fetch(`${wire}/transfer/import?mode=merge`, { method: 'POST', headers, body: new Uint8Array(body) })).status, 202)
+  }
+  await host.until(`${wire}/operations?status=failed`, ({ total }) => total === 130)
+  const { json } = await host.call('POST', '/api/memory/graph/retry')
+  t.match(json, { queued: 130, skipped: 0, banks: { b: { queued: 130, failed: 0 } } })
+})
