@@ -113,7 +113,7 @@ export class Memory {
       request: async (request: EngineRequest) => {
         try {
           const answer = await engine.request(request)
-          seen(false)
+          seen(isTrouble(answer.status))
           return answer
         } catch (error) {
           request.signal.throwIfAborted()
@@ -142,6 +142,11 @@ export class Memory {
     this.#timer = degraded ? this.#deps.clock.setTimer(LOOK_AGAIN_MS, () => { void this.status() }) : null
     return status
   }
+}
+
+/** Whether an answer may be that of an engine which does nothing any more: its key is refused, or its database is away. */
+function isTrouble (status: number): boolean {
+  return status === 401 || status === 403 || status === 500 || status === 502 || status === 504
 }
 
 function isSame (a: Settings, b: Settings): boolean {

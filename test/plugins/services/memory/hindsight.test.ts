@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request, type IncomingMessage } from 'node:http'
+import { request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { svcSchema } from '../../../../cli/offline/svc-schema.js'
@@ -178,6 +178,53 @@ t.test('the key is really tried, and a server that is away is told, seen and tak
   await host.until('/api/status', ({ memory_degraded: degraded }) => degraded === true)
   t.match((await host.call('GET', '/api/memory/engine')).json, { enabled: true, reachable: false, degraded: true, detail: /127\.0\.0\.1/ })
   t.match(await row(host), { up: false, detail: new RegExp(url), stat: null })
+})
+
+t.test('a server that answers and does nothing any more is told as soon as it is asked for something, and when it is well again', async t => {
+  const fake = await fakeHindsight(t)
+  const clock = new FakeClock()
+  const host = await memoryHost(t, { url: fake.url, apiEnv: 'HINDSIGHT_API_TENANT_API_KEY=first\n', clock })
+  const isDegraded = async (degraded: boolean): Promise<void> => {
+    await host.until('/api/status', ({ memory_degraded: now }) => now === degraded)
+  }
+  const answers = (status: number) => (_request: unknown, response: ServerResponse): void => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end('{"detail":"no"}')
+  }
+  const asks = async (): Promise<number> => (await host.call('POST', '/api/memory/banks/b/recall', { query: 'x' })).status
+  await isDegraded(false)
+  for (const status of [401, 403, 500, 502, 504]) {
+    // to whatever it is asked but its health, or to that as well
+    for (const path of ['/v1/default/banks', '/v1/default/banks/b/memories/recall', ...status < 500 ? [] : ['/health']]) fake.instead.set(path, answers(status))
+    await clock.advance(1000)
+    await asks()
+    await isDegraded(true)
+    t.match(host.logs.at(-1), { level: 'warn', message: /^the memory is degraded: / }, `${status} to all`)
+    fake.instead.clear()
+    await clock.advance(1000)
+    await asks()
+    await isDegraded(false)
+    t.match(host.logs.at(-1), { level: 'info', message: 'the memory is well again' })
+  }
+  fake.key = 'second'
+  await clock.advance(1000)
+  t.equal(await asks(), 401, 'its key was withdrawn')
+  await isDegraded(true)
+  t.match(host.logs.at(-1), { level: 'warn', message: /refuses the key HINDSIGHT_API_TENANT_API_KEY/ })
+  fake.key = 'first'
+  await clock.advance(10_000)
+  await isDegraded(false)
+
+  fake.instead.set('/v1/default/banks/b/memories/recall', answers(422))
+  const looks = (): number => fake.calls.filter(call => call === 'GET /health').length
+  const before = looks()
+  await clock.advance(1000)
+  for (const status of [404, 409, 422, 429, 501, 503]) {
+    fake.instead.set('/v1/default/banks/b/memories/recall', answers(status))
+    t.equal(await asks(), status)
+  }
+  await clock.advance(1000)
+  await asks()
+  t.equal(looks(), before, 'what it refuses for a reason of the request, or because it is full, is no trouble')
 })
 
 t.test('a memory that needs no server is not shown as one that is down', async t => {
