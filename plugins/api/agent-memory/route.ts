@@ -1,8 +1,8 @@
 import { AGENT_NAME_PATTERN, defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import type { AgentPersonas } from '../../services/agent-personas/ref.js'
-import type { MemoryService } from '../../services/memory/ref.js'
-import { memoryStats } from './stats.js'
+import { checkBankOf, identityOf, type MemoryService } from '../../services/memory/ref.js'
+import { memoryStats, ownDataset } from './stats.js'
 
 export interface AgentMemoryServices {
   readonly memory: Pick<MemoryService, 'engine'>
@@ -29,10 +29,11 @@ export function memoryStatsRoute ({ memory, personas }: AgentMemoryServices): An
     url: '/api/agents/:agent/memory/stats',
     tag: 'Agents',
     summary: 'Statistics of the memories of an agent',
-    description: 'If the memory is off or does not answer, the answer says so; it is not an error.',
+    description: 'If the memory is off or does not answer, the answer says so; it is not an error. With `X-svc-Agent`, only of that agent.',
     schema: { params: paramsSchema, response: statsSchema },
-    handler: async ({ params: { agent }, signal }) => {
+    handler: async ({ params: { agent }, request, signal }) => {
       personas.requireAgent(agent)
+      checkBankOf(identityOf(request.headers).agent, ownDataset(agent).bank)
       return await memoryStats(memory, agent, signal)
     }
   })

@@ -1,5 +1,5 @@
 import { messageOf } from 'svc-gateway/plugin'
-import { askEngine, bankPath, datasetOf, engineFailure, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+import { askEngine, bankPath, datasetOf, engineFailure, type Dataset, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
 
 export interface AgentMemoryStats {
   readonly agent_id: string
@@ -11,13 +11,17 @@ export interface AgentMemoryStats {
   readonly reason?: string
 }
 
+/** Names of agents are names of datasets, too. Pure. */
+export function ownDataset (agent: string): Dataset {
+  return datasetOf(`private:${agent}`)!
+}
+
 /** Rejects only where the caller has left. */
 export async function memoryStats (memory: Pick<MemoryService, 'engine'>, agent: string, signal: AbortSignal): Promise<AgentMemoryStats> {
-  const namespace = `private:${agent}`
+  const { name: namespace, bank } = ownDataset(agent)
   const none = { agent_id: agent, namespace, writes: 0, reads: 0, last_write: null }
   try {
     const engine = memory.engine()
-    const { bank } = datasetOf(namespace)!
     const held = await rowOf(engine, bankPath(bank, 'stats'), '', signal)
     // a dataset comes to be with its first memory
     if (held === null) return { ...none, available: true }

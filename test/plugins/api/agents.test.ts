@@ -38,7 +38,9 @@ async function rig (t: Test, options: WireOptions = {}): Promise<Rig> {
   return Object.assign(gateway, {
     ask: async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
       const response = await gateway.fetch(path, {
-        method, ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } })
+        method,
+        headers: { ...body === undefined ? {} : { 'content-type': 'application/json' }, ...headers },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) })
       })
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, json: text === '' ? null : JSON.parse(text) as unknown }
@@ -130,6 +132,8 @@ t.test('an agent is told what it keeps for itself, and why nothing is known whil
   for (const headers of [own, {}]) await ask('POST', '/api/memory/recall', { query: 'tea' }, headers)
   t.match((await ask('GET', path)).json, { ...empty, writes: 2, reads: 1, last_write: /^\d{4}-\d\d-\d\dT/ }, 'of its own dataset and no other')
   t.match(await ask('GET', '/api/agents/robo/memory/stats'), { status: 404, json: { error: { code: 'agent.unknown' } } })
+  t.match(await ask('GET', path, undefined, { ...own, 'x-svc-agent': 'pi' }), { status: 403, json: { error: { code: 'memory.bank_private' } } }, 'nor is another agent')
+  t.match((await ask('GET', path, undefined, { 'x-svc-agent': 'hermes' })).json, { writes: 2 })
   const off = await rig(t, { plugins })
   t.match(await off.ask('GET', path), { status: 200, json: { ...empty, available: false, reason: /svc memory enable/ } })
 })

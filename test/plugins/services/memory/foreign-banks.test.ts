@@ -133,6 +133,7 @@ for (const [engine, open] of Object.entries(engines)) {
     ]), 5))
     await tries('by datasets, tags and queries', someOf(notes(things), 5))
     await tries('by detours', someOf(detours(things), 5))
+    await tries('by what is counted of an agent', [{ method: 'GET', path: '/api/agents/bob/memory/stats' }], true)
     await tries('by what it calls itself', someOf(identities, 5).flatMap(headers => [
       { method: 'GET', path: '/api/memory/list', headers }, { method: 'GET', path: '/api/memory/banks/private__bob/memories', headers },
       { method: 'POST', path: '/api/memory/search', body: { query: 'secret' }, headers },

@@ -24,6 +24,11 @@ for (const [engine, open] of Object.entries(engines)) {
       const isTold = status < 300 && rig.tells(attempt.path, text)
       t.ok(isTold, `${shown(attempt)}${isTold ? '' : `: ${status} ${text.slice(0, 300)}`}`)
     }
+    const counted = { agent_id: 'bob', available: true, writes: /^[1-9]/ }
+    for (const who of ['bob', '']) {
+      const { text } = await as(rig, who, { method: 'GET', path: '/api/agents/bob/memory/stats', ...who === '' ? { headers: [] } : {} })
+      t.match(JSON.parse(text), counted)
+    }
     for (const path of ['search', 'recall']) t.match((await as(rig, 'bob', { method: 'POST', path: `/api/memory/${path}`, body: { query: 'secret' } })).text, STRAY)
     t.match((await as(rig, 'bob', { method: 'GET', path: '/api/memory/list' })).text, STRAY)
     t.match((await as(rig, 'bob', { method: 'POST', path: '/api/memory/delete', body: { ids: [things.strayDocument] } })).text, '{"deleted":1}')

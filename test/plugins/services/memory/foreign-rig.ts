@@ -3,11 +3,14 @@ import { join } from 'node:path'
 import type { Client } from '@modelcontextprotocol/client'
 import type { Test } from 'tap'
 import { chatAnswer, type EngineScript, type SeenRequest } from '../../../../kernel/testing/index.js'
+import memoryStats from '../../../../plugins/api/agent-memory/index.js'
 import approvalsApi from '../../../../plugins/api/approvals/index.js'
 import imageCache from '../../../../plugins/api/images/index.js'
 import mcpAdmin from '../../../../plugins/mcp/admin/index.js'
 import mcpMemory from '../../../../plugins/mcp/memory/index.js'
 import mcpServers from '../../../../plugins/mcp/servers/index.js'
+import personas from '../../../../plugins/services/agent-personas/index.js'
+import agents from '../../../../plugins/services/agents/index.js'
 import approvals from '../../../../plugins/services/approvals/index.js'
 import { unzip } from '../../../../plugins/services/memory-engine/transfer/zip.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
@@ -100,8 +103,10 @@ export const engines: Readonly<Record<string, (t: Test) => Promise<Rig>>> = { 'a
 async function gatewayOn (t: Test, memory: string, answer?: (request: SeenRequest) => EngineScript): Promise<WireGateway> {
   return await wireGateway(t, {
     plugins: [
-      ...memoryPlugins, approvals, approvalsApi, mcpAdmin, mcpMemory, mcpServers, memoryChat, omni, imageRoutes, imageCache
+      ...memoryPlugins, agents, approvals, approvalsApi, mcpAdmin, mcpMemory, mcpServers, memoryChat, memoryStats, omni,
+      imageRoutes, imageCache, personas
     ],
+    files: { 'etc/svc/personas.toml': '[agents.bob.bob]\nsummary = "Has a secret"\n' },
     svc: `[memory]\nenabled = true\n${memory}`,
     onStart: ({ engine }) => engine.answer(answer ?? echo)
   })
