@@ -85,9 +85,9 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
         return await whileConnected(call, activity.audited({
           category: 'memory', action: 'memory.items.delete', target, actor, request_id: requestId, outcome: 'pending'
         }, async note => {
-          const deleted = await notes.remove(identity, ids, dataset, deletionSignal())
-          note({ after: { deleted, ids: ids.length } })
-          return { deleted }
+          const noted = (deleted: number): void => note({ after: { deleted, ids: ids.length } })
+          noted(0)
+          return { deleted: await notes.remove(identity, ids, dataset, deletionSignal(), noted) }
         }))
       }
     })

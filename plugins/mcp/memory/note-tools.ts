@@ -104,9 +104,9 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         const { ids, dataset: from } = call.input
         const target = ids.join(',').slice(0, LONGEST_TARGET)
         return await activity.audited({ category: 'memory', action: 'memory.items.delete', target, actor: call.actor, outcome: 'pending' }, async note => {
-          const deleted = await notes.remove(whoOf(call), ids, from, deletionSignal())
-          note({ after: { deleted, ids: ids.length } })
-          return { deleted }
+          const noted = (deleted: number): void => note({ after: { deleted, ids: ids.length } })
+          noted(0)
+          return { deleted: await notes.remove(whoOf(call), ids, from, deletionSignal(), noted) }
         })
       }
     })

@@ -83,6 +83,17 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
     const ends = (await host.audit()).filter(({ outcome }) => outcome !== 'pending')
     t.match(ends, [{ action: 'memory.items.delete', actor: 'mcp:alice' }, { action: 'memory.items.delete', after: { deleted: 2 } }])
   })
+
+  await t.test('where one of several cannot be deleted, the audit row tells how many are gone', async t => {
+    const ids = ['gone-1', 'gone-2', 'stays-3']
+    for (const id of ids) await call(open, 'memory_add', { text: `${id} is here`, document_id: id })
+    fake.instead.set('/v1/default/banks/shared/documents/stays-3', (_request, response) => { response.writeHead(500).end('{"detail":"database is gone"}') })
+    const { approval_id: approval } = await call(open, 'memory_delete', { ids })
+    t.match((await host.call('POST', `/api/agent/approvals/${approval as string}/approve`)).json.approval, { state: 'failed' })
+    t.strictSame(fake.bank('shared').units.map(({ document_id: id }) => id), ['stays-3'])
+    t.match((await host.audit())[0], { action: 'memory.items.delete', outcome: 'error', error: /database is gone/, after: { deleted: 2, ids: 3 } })
+    fake.instead.clear()
+  })
 })
 
 t.test('the same holds on the engine of the gateway\'s own, where what is deleted is gone', async t => {

@@ -182,8 +182,15 @@ export class Notes {
     return { items, next_cursor: at < banks.length ? `${banks[at]!}@${offset}` : null }
   }
 
-  /** How many of them there were. What is no document of the caller's own datasets stays, and what the caller may not see. */
-  async remove (identity: MemoryIdentity, ids: readonly string[], dataset: AskedDatasets, signal: AbortSignal): Promise<number> {
+  /**
+   * How many of them there were. What is no document of the caller's own datasets stays, and what the caller may not see. Where
+   * one fails, those before it are gone.
+   * @param removed is told after each one how many are gone by then
+   */
+  async remove (
+    identity: MemoryIdentity, ids: readonly string[], dataset: AskedDatasets, signal: AbortSignal,
+    removed: (count: number) => void
+  ): Promise<number> {
     const engine = this.#engine()
     const banks = readDatasets(identity, dataset).map(({ bank }) => bank)
     for (const bank of banks) await this.#enter(identity.agent, bank, signal)
@@ -195,7 +202,7 @@ export class Notes {
         const reply = await askEngine(engine, { method: 'DELETE', path, signal })
         if (reply.status === 404) continue
         valueOf(reply, path)
-        deleted++
+        removed(++deleted)
       }
     }
     return deleted

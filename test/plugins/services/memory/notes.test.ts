@@ -99,6 +99,17 @@ t.test('memories are written to and searched in their dataset', async t => {
     t.match((await host.audit())[0], { action: 'memory.items.delete', outcome: 'error', error: /database is gone/ })
   })
 
+  await t.test('where one of several cannot be forgotten, the row tells how many are gone', async t => {
+    const ids = ['gone-1', 'gone-2', 'stays-3', 'stays-4']
+    for (const id of ids) await add({ text: `${id} is here`, document_id: id, dataset: 'project:gone' })
+    fake.instead.set('/v1/default/banks/project__gone/documents/stays-3', (_request, response) => { response.writeHead(500).end('{"detail":"database is gone"}') })
+    t.equal((await host.call('POST', '/api/memory/delete', { ids, dataset: 'project:gone' })).status, 502)
+    t.strictSame(fake.bank('project__gone').units.map(({ document_id: id }) => id), ['stays-3', 'stays-4'])
+    t.match((await host.audit())[0], { outcome: 'error', error: /database is gone/, after: { deleted: 2, ids: 4 } })
+    t.equal((await host.call('POST', '/api/memory/delete', { ids: ['stays-3'], dataset: 'project:gone' })).status, 502)
+    t.match((await host.audit())[0], { outcome: 'error', after: { deleted: 0, ids: 1 } })
+  })
+
   await t.test('an answer of another shape is no list of nothing', async t => {
     fake.instead.set('/v1/default/banks/shared/memories/recall', (_request, response) => { response.writeHead(200, { 'content-type': 'application/json' }).end('{"memories":[]}') })
     t.match((await host.call('POST', '/api/memory/search', { query: 'x' })).json.error, {
