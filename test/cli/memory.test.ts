@@ -31,7 +31,9 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
   t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
   const narrow = await new FakeProcess({ tty: true, columns: 50, env: { NO_COLOR: '1' } }).run('memory', 'search', 'where is the printer', '--url', host.baseUrl)
   t.match(narrow.stdout, /\.\n  \d\.\d\d  shared  anonymous\n  2\S+  printer\n$/, 'folded below its beginning at a terminal')
-  t.match(await svc('search', 'deploys', '--dataset', 'project:web'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
+  t.match(await svc('search', 'deploys', '--dataset', 'project:web'), { stdout: /^Deploys happen on Tuesdays\.\n/, stderr: 'Searched by words alone, not by meaning: `svc memory status` tells why.\n' })
+  t.match(await svc('search', 'the', '--tag', 'office'), { stdout: /^The printer[^]*  printer\n$/ })
+  t.match(await svc('search', 'printer', '--tag', 'home'), { stdout: /^$/, stderr: /^Nothing is found\.\n/ })
   t.match(await svc('list'), { code: 0, stdout: /^The printer[^]*  shared  anonymous  2\S+  printer\n$/ })
   t.match(await svc('banks'), { code: 0, stdout: /^BANK +MEMORIES +LAST WRITE\n(?:project__web|shared) +1 +/ })
 
@@ -119,7 +121,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     const file = join(folder, 'json.zip')
     const verbs: ReadonlyArray<readonly [args: readonly string[], answer: object]> = [
       [['add', 'Eve likes milk.', '-d', 'project:json', '--id', 'eve'], { id: 'eve' }],
-      [['search', 'who likes milk', '-d', 'project:json'], { items: [{ id: 'eve', text: 'Eve likes milk.', score: Number }] }],
+      [['search', 'who likes milk', '-d', 'project:json'], { items: [{ id: 'eve', text: 'Eve likes milk.', score: Number }], ran_on: ['text'] }],
       [['list', '-d', 'project:json'], { items: [{ id: 'eve', dataset: 'project:json' }] }],
       [['banks'], { banks: Array, total: Number }],
       [['export', 'project__json', '-o', file], { bank: 'project__json', file, bytes: Number }],
@@ -153,7 +155,8 @@ t.test('a Hindsight server is taken by its address and searched, and one that do
   t.match(await svc('enable', '--server', fake.url), { code: 0, stdout: /memory +on\nengine +hindsight\nwire +1\.1\.0\n/ })
   await svc('add', 'The printer is on the second floor.', '--id', 'printer')
   t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
-  t.match(JSON.parse((await svc('search', 'printer', '--json')).stdout), { items: [{ id: 'printer', text: /printer/, score: Number }] })
+  t.match(JSON.parse((await svc('search', 'printer', '--json')).stdout), { items: [{ id: 'printer', text: /printer/, score: Number }], ran_on: ['hindsight'] })
+  t.equal((await svc('search', 'printer')).stderr, '', 'of a server it is not known')
   t.match(await svc('search', 'nothing', '--after', '2026-01-01', '--tag', 'x'), { code: 0, stdout: /^$/, stderr: /Nothing is found/ })
   const answers = (path: string, status: number, value: object): void => {
     fake.instead.set(`/v1/default/banks/project__web/${path}`, (_request, response) => { response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value)) })

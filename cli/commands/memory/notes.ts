@@ -20,6 +20,7 @@ const noteSchema = z.looseObject({
 })
 type Note = z.output<typeof noteSchema>
 const itemsSchema = z.looseObject({ items: z.array(noteSchema), next_cursor: z.string().nullish() })
+const foundSchema = z.looseObject({ items: z.array(noteSchema), ran_on: z.array(z.string()).default([]) })
 const addedSchema = z.looseObject({ id: z.string() })
 const deletedSchema = z.looseObject({ deleted: z.number() })
 
@@ -90,7 +91,7 @@ export function addMemoryNotes (memory: Command, cli: Cli): void {
     .description('search memories; prints text, score and source')
     .addOption(datasetOption())
     .addOption(new Option('-n, --limit <count>', 'maximum number of results').argParser(limit).default(10))
-    .option('-t, --tag <tag...>', 'only memories with one of these tags, or without tags')
+    .option('-t, --tag <tag...>', 'only memories with one of these tags')
     .option('--after <time>', 'only newer memories, ISO 8601')
     .option('--before <time>', 'only older memories, ISO 8601')
     .option('--json', 'print the API response')
@@ -99,9 +100,10 @@ export function addMemoryNotes (memory: Command, cli: Cli): void {
       const body = { query, limit, dataset, tags: tag, before, after }
       const answer = await cli.client(command).raw({ method: 'POST', path: '/api/memory/search', body, timeoutMs: SLOW_MS })
       if (json === true) return cli.out.json(answer)
-      const { items } = itemsSchema.parse(answer)
+      const { items, ran_on: ranOn } = foundSchema.parse(answer)
       if (items.length === 0) cli.out.note('Nothing is found.')
       showNotes(cli, items)
+      if (ranOn.join() === 'text') cli.out.note('Searched by words alone, not by meaning: `svc memory status` tells why.')
     })
   memory.command('list')
     .description('list memories')

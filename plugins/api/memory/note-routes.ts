@@ -1,9 +1,9 @@
 import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
-import { deletionSignal, identityOf, RAN_ON, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
+import { deletionSignal, identityOf, RAN_ON, type MemoryIdentity, type MemoryService, type RecalledNotes } from '../../services/memory/ref.js'
 import { tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
 import {
-  addedSchema, addSchema, deletedSchema, deleteSchema, itemsSchema, listSchema, pageSchema, recallSchema, searchSchema
+  addedSchema, addSchema, deletedSchema, deleteSchema, foundSchema, listSchema, pageSchema, recallSchema, searchSchema
 } from './note-schemas.js'
 
 export interface NoteDeps {
@@ -14,6 +14,7 @@ export interface NoteDeps {
 const LONGEST_TARGET = 200
 const identityHelp = '`X-svc-Agent` names the agent; with `X-svc-Private: 1` it writes to its private memory and ' +
   'also reads from it.'
+const ranOnHelp = `\`ran_on\` and the header \`${RAN_ON}\`, such as \`text+vectors+rerank\`, name the methods used.`
 
 /** Memories by dataset, the same for every engine. */
 export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute[] {
@@ -39,24 +40,20 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       method: 'POST',
       url: '/api/memory/search',
       summary: 'Search memories',
-      description: `Best match first. ${identityHelp}`,
-      schema: { body: searchSchema, response: itemsSchema },
+      description: `Best match first. ${ranOnHelp} ${identityHelp}`,
+      schema: { body: searchSchema, response: foundSchema },
       example: { query: 'Where does Alice work?', limit: 5 },
-      handler: async call => ({ items: await notes.search(who(call), call.body, call.signal) })
+      handler: async call => found(call, await notes.search(who(call), call.body, call.signal))
     }),
     defineRoute({
       ...place,
       method: 'POST',
       url: '/api/memory/recall',
       summary: 'Memories about a subject, up to a number of tokens',
-      description: `The header \`${RAN_ON}\` names the methods used, such as \`text+vectors+rerank\`. ${identityHelp}`,
-      schema: { body: recallSchema, response: itemsSchema },
+      description: `${ranOnHelp} ${identityHelp}`,
+      schema: { body: recallSchema, response: foundSchema },
       example: { query: 'Where does Alice work?', max_tokens: 1024 },
-      handler: async call => {
-        const { notes: items, ranOn } = await notes.recall(who(call), call.body, call.signal)
-        if (ranOn.length > 0) void call.reply.header(RAN_ON, ranOn.join('+'))
-        return { items }
-      }
+      handler: async call => found(call, await notes.recall(who(call), call.body, call.signal))
     }),
     defineRoute({
       ...place,
@@ -92,6 +89,11 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       }
     })
   ]
+}
+
+function found ({ reply }: Pick<RouteCall, 'reply'>, { notes: items, ranOn }: RecalledNotes): object {
+  if (ranOn.length > 0) void reply.header(RAN_ON, ranOn.join('+'))
+  return { items, ran_on: ranOn }
 }
 
 function mapped<A, B> (table: Readonly<Record<string, A>>, of: (value: A) => B): Record<string, B> {

@@ -45,7 +45,7 @@ export const searchSchema = z.strictObject({
   query: z.string().min(1).max(LONGEST_QUERY).regex(/\S/, { error: 'must not be blank' }),
   limit: z.int().min(1).max(200).default(10),
   dataset: datasets.optional().meta({ description: `One or a list; those that cannot be read are skipped: ${about.dataset}` }),
-  tags: names.optional(),
+  tags: names.optional().meta({ description: 'Only memories with one of them' }),
   before: time.optional().meta({ description: 'ISO 8601' }),
   after: time.optional().meta({ description: 'ISO 8601' })
 })
@@ -56,7 +56,7 @@ export const recallSchema = z.strictObject({
   types: types.optional(),
   dataset: datasets.optional(),
   tags: names.optional(),
-  tags_match: z.enum(tagsMatches).optional()
+  tags_match: z.enum(tagsMatches).optional().meta({ description: 'One of the tags (`any`, the default) or each (`all`), or a memory without tags; `any_strict` and `all_strict` without those; `exact`: these and no others. The tags that the gateway sets (`agent:`, `visibility:`) do not count' })
 })
 
 export const listSchema = z.strictObject({
@@ -71,6 +71,9 @@ export const deleteSchema = z.strictObject({
   dataset: datasets.optional()
 })
 
-export const itemsSchema = z.strictObject({ items: z.array(noteSchema) })
+export const foundSchema = z.strictObject({
+  items: z.array(noteSchema),
+  ran_on: z.array(z.string()).meta({ description: 'What found and ordered them: `text`, `vectors`, `rerank`; `text` alone without a model. `hindsight` for such a server, which does not tell' })
+})
 export const pageSchema = z.strictObject({ items: z.array(noteSchema), next_cursor: z.string().nullable() })
 export const deletedSchema = z.strictObject({ deleted: z.int() })

@@ -1,6 +1,6 @@
 import { defineTool, svcError, type ActivityLog, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { checkedIdentity, deletionSignal, tagsMatches, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
+import { checkedIdentity, deletionSignal, tagsMatches, type MemoryIdentity, type MemoryService, type RecalledNotes } from '../../services/memory/ref.js'
 
 export interface ToolDeps {
   readonly activity: ActivityLog
@@ -52,14 +52,14 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         query,
         limit: limit.default(10),
         dataset: datasets.optional(),
-        tags: tags.optional(),
+        tags: tags.optional().meta({ description: 'Only memories with one of them: a list, or names with commas between them' }),
         before: time.optional(),
         after: time.optional()
       }),
       readOnly: true,
       handler: async call => {
         const { tags: given, ...asked } = call.input
-        return { results: await notes.search(whoOf(call), { ...asked, tags: listOf(given) }, call.signal) }
+        return told(await notes.search(whoOf(call), { ...asked, tags: listOf(given) }, call.signal))
       }
     }),
     defineTool({
@@ -73,12 +73,12 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         types: z.array(z.enum(['world', 'experience', 'observation'])).min(1).max(3).optional(),
         dataset: datasets.optional(),
         tags: tags.optional(),
-        tags_match: z.enum(tagsMatches).optional()
+        tags_match: z.enum(tagsMatches).optional().meta({ description: 'any (default) and all take memories without tags, too; any_strict and all_strict do not; exact takes those with these tags and no others' })
       }),
       readOnly: true,
       handler: async call => {
         const { tags: given, ...asked } = call.input
-        return { results: (await notes.recall(whoOf(call), { ...asked, tags: listOf(given) }, call.signal)).notes }
+        return told(await notes.recall(whoOf(call), { ...asked, tags: listOf(given) }, call.signal))
       }
     }),
     defineTool({
@@ -116,6 +116,11 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
 /** Throws as the headers of a request do. */
 export function whoOf ({ agent, private: isPrivate }: Pick<ToolCall<unknown>, 'agent' | 'private'>): MemoryIdentity {
   return checkedIdentity(agent ?? 'anonymous', isPrivate && agent !== null)
+}
+
+/** `ran_on` tells an agent whether it was found by words alone. */
+function told ({ notes, ranOn }: RecalledNotes): object {
+  return { results: notes, ran_on: ranOn }
 }
 
 /** Names with commas between them are bounded as a list is. Throws `validation.invalid`. */

@@ -99,6 +99,14 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
 t.test('the same holds on the engine of the gateway\'s own, where what is deleted is gone', async t => {
   const host = await memoryHost(t, { plugins })
   await agentsRemember(t, host.baseUrl, false)
+  const open = await connect(t, host.baseUrl, { 'x-svc-agent': 'alice' })
+  await call(open, 'memory_add', { text: 'The team sings.', tags: 'team' })
+  await call(open, 'memory_add', { text: 'Nobody sings.' })
+  for (const tool of ['memory_search', 'memory_recall']) t.match(await call(open, tool, { query: 'sings' }), { results: { length: 2 }, ran_on: ['text'] }, `${tool} tells that it ran on words alone`)
+  const found = async (args: object): Promise<string[]> =>
+    (await call(open, 'memory_recall', { query: 'sings', tags: 'team', ...args })).results.map(({ text }: { text: string }) => text).toSorted()
+  t.strictSame(await found({}), ['Nobody sings.', 'The team sings.'])
+  for (const mode of ['exact', 'any_strict']) t.strictSame(await found({ tags_match: mode }), ['The team sings.'], mode)
 })
 
 t.test('an agent that has the gateway\'s own server alone remembers as well', async t => {

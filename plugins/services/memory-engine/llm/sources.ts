@@ -25,7 +25,7 @@ export async function readSources (
   core.store.lookForOthers()
   const { results } = await recall(core, bank, {
     query: query.query.slice(0, LONGEST_QUERY), types: query.types, tags: query.tags, tags_match: query.tagsMatch,
-    tag_groups: query.tagGroups,
+    tag_groups: query.tagGroups, tags_aside: null,
     max_tokens: query.maxTokens, budget: 'mid', prefer_observations: null, trace: false, query_timestamp: null, include: null,
     min_scores: null, temporal_window: null, window: null, at: core.now()
   }, signal)

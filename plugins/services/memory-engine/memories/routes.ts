@@ -79,7 +79,7 @@ function listCondition (bank: BankRow, given: ListQuery): Condition {
     throw new WireError(400, `Invalid consolidation_state. Must be one of: ${Object.keys(consolidationStates).join(', ')}`)
   }
   if (consolidation !== undefined) all.push({ sql: consolidation, values: [] })
-  const tags = tagCondition(bank.seq, given.tags, given.tags_match, given.document_id !== null)
+  const tags = tagCondition(bank.seq, given.tags, given.tags_match, { ofFew: given.document_id !== null })
   if (tags !== null) all.push(tags)
   const field = given.time_field ?? 'mentioned_at'
   if (given.start_date !== null) all.push({ sql: `m.${field} >= ?`, values: [need('start_date', given.start_date)] })

@@ -53,18 +53,26 @@ export function readTagGroups (json: string | null, ignored: Set<string>): reado
   return groups
 }
 
-/**
- * Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. Throws the wire's 422.
- * @param ofFew what it is of is few: their tags are looked at, not all memories with such tags
- */
-export function tagCondition (bank: number, tags: readonly string[] | null, mode: TagMode, ofFew = false): Condition | null {
+export interface TagReading {
+  /** What it is of is few: their tags are looked at, not all memories with such tags. */
+  readonly ofFew?: boolean
+  /** Tags that begin so are none to `any`, `all` and `exact`, but where they are asked for. */
+  readonly aside?: readonly string[]
+}
+
+/** Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. Throws the wire's 422. */
+export function tagCondition (
+  bank: number, tags: readonly string[] | null, mode: TagMode, { ofFew = false, aside = [] }: TagReading = {}
+): Condition | null {
   if (tags === null || (tags.length === 0 && mode !== 'exact')) return null
   const wanted = [...new Set(tags)]
   const isAny = mode === 'any' || mode === 'any_strict'
   if (!isAny && wanted.length > MOST_PARTS) throw tooMany('tags', `at most ${MOST_PARTS} tags that must all be there`, wanted.length)
   if (mode === 'exact') {
     const each = wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)')
-    return { sql: [`json_array_length(m.tags) = ${wanted.length}`, ...each].join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
+    const counted = countedTags(aside)
+    const count = wanted.filter(tag => !aside.some(start => tag.startsWith(start))).length
+    return { sql: [...each, `${counted.sql} = ${count}`].join(' AND '), values: [...wanted.flatMap(tag => [bank, tag]), ...counted.values] }
   }
   const any = ofFew
     ? { sql: 'EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory = m.seq AND t.tag IN (SELECT value FROM json_each(?)))', values: [JSON.stringify(wanted)] }
@@ -72,7 +80,16 @@ export function tagCondition (bank: number, tags: readonly string[] | null, mode
   const strict = isAny
     ? any
     : { sql: wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)').join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
-  return mode === 'any' || mode === 'all' ? { sql: `(m.tags = '[]' OR (${strict.sql}))`, values: strict.values } : strict
+  if (mode !== 'any' && mode !== 'all') return strict
+  const counted = countedTags(aside)
+  return { sql: `(m.tags = '[]' OR (${strict.sql}) OR ${counted.sql} = 0)`, values: [...strict.values, ...counted.values] }
+}
+
+/** How many tags a memory has beside those that begin in such a way. */
+function countedTags (aside: readonly string[]): Condition {
+  if (aside.length === 0) return { sql: 'json_array_length(m.tags)', values: [] }
+  const begins = aside.map(() => 'substr(value, 1, length(?)) = ?').join(' OR ')
+  return { sql: `(SELECT count(*) FROM json_each(m.tags) WHERE NOT (${begins}))`, values: aside.flatMap(start => [start, start]) }
 }
 
 /** All of the groups must hold. Null if there are none. Throws the wire's 422. */

@@ -92,8 +92,9 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
 
 /** What every result must hold, beside being valid and of the bank. Null if that is all. */
 function conditionOf ({ store }: Core, bank: BankRow, request: RecallRequest): Condition | null {
-  const { types, tags, tags_match: match, tag_groups: groups, window } = request
-  const all: (Condition | null)[] = [tagCondition(bank.seq, tags, match ?? 'any'), groupsCondition(store, bank.seq, groups)]
+  const { types, tags, tags_match: match, tags_aside: aside, tag_groups: groups, window } = request
+  const byTags = tagCondition(bank.seq, tags, match ?? 'any', { aside: aside ?? [] })
+  const all: (Condition | null)[] = [byTags, groupsCondition(store, bank.seq, groups)]
   if (types !== null && types.length > 0) all.push({ sql: `m.fact_type IN (${types.map(() => '?').join(', ')})`, values: types })
   if (window !== null) {
     all.push({

@@ -20,6 +20,8 @@ const recallRequest = object({
   })), null),
   tags: maybe(listOf(text)),
   tags_match: optional(nullable(oneOf(...tagModes)), 'any'),
+  // beyond the wire
+  tags_aside: maybe(listOf(text)),
   tag_groups: maybe(listOf(tagGroup)),
   min_scores: maybe(object({
     semantic: maybe(number()), keyword: maybe(number()), reranker: maybe(number()), final: maybe(number())

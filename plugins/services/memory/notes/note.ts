@@ -31,6 +31,8 @@ export interface FoundNote {
 
 export const AGENT_TAG = 'agent:'
 export const PRIVATE_TAG = 'visibility:private'
+/** How tags begin that are the gateway's to set: they say who wrote and who may read. */
+export const STAMPS = [AGENT_TAG, 'visibility:'] as const
 
 /** A row of recall, of a list or of one memory, which the wire spells differently. Pure. */
 export function noteOf (row: Readonly<Record<string, unknown>>, bank: string): Note {
@@ -61,9 +63,9 @@ export function foundOf (row: Readonly<Record<string, unknown>>, bank: string): 
   }
 }
 
-/** Tags that say who wrote and who may read are the gateway's to set. Pure. */
+/** Those that are no stamps, each once. Pure. */
 export function ownTags (tags: readonly string[]): string[] {
-  return [...new Set(tags)].filter(tag => !tag.startsWith(AGENT_TAG) && !tag.startsWith('visibility:'))
+  return [...new Set(tags)].filter(tag => !STAMPS.some(stamp => tag.startsWith(stamp)))
 }
 
 function metadataIn (value: unknown): Record<string, string> {

@@ -4,9 +4,11 @@ import { askEngine, bankPath, engineValue, rowsIn, valueOf, type Row } from '../
 import type { MemoryEngine } from '../engine.js'
 import type { MemoryIdentity } from '../identity.js'
 import { readDatasets, writtenDataset } from '../namespaces.js'
-import { AGENT_TAG, foundOf, noteOf, ownTags, PRIVATE_TAG, type FoundNote, type Note } from './note.js'
+import { foundIn, type BankQuestion, type Found } from './found-in.js'
+import { AGENT_TAG, noteOf, ownTags, PRIVATE_TAG, type FoundNote, type Note } from './note.js'
 import { budgeted, inWindow, ranked, type TimeWindow } from './ranking.js'
 import type { RerankBounds, Reranker } from './reranker.js'
+import type { TagsMatch } from './tags.js'
 import { documentSight, isVisible } from './visibility.js'
 
 export interface NewNote {
@@ -27,12 +29,12 @@ export interface AddedNote {
 }
 
 export type AskedDatasets = string | readonly string[] | undefined
-export const tagsMatches = ['any', 'all', 'any_strict', 'all_strict', 'exact'] as const
 
 export interface NoteSearch extends TimeWindow {
   readonly query: string
   readonly limit: number
   readonly dataset?: AskedDatasets
+  /** Only memories with one of them. */
   readonly tags?: readonly string[] | undefined
 }
 
@@ -44,7 +46,8 @@ export interface NoteRecall {
   readonly types?: readonly string[] | undefined
   readonly dataset?: AskedDatasets
   readonly tags?: readonly string[] | undefined
-  readonly tags_match?: typeof tagsMatches[number] | undefined
+  /** `any` by default: one of the tags, or none of a user's own. */
+  readonly tags_match?: TagsMatch | undefined
 }
 
 export interface RecalledNotes {
@@ -73,8 +76,6 @@ const TYPES = ['world', 'experience', 'observation']
 const TOKENS_PER_NOTE = 256
 const WINDOW_FACTOR = 4
 const MOST_TOKENS = 65_536
-/** Header of the embedded engine's answer: `text+vectors+rerank`. */
-export const RAN_ON = 'x-svc-recall'
 const RERANKED = 'rerank'
 
 /** Memories as agents see them: by dataset, stamped with who wrote them, and of another agent's nothing. */
@@ -131,25 +132,24 @@ export class Notes {
   /** The best first. */
   async search (
     identity: MemoryIdentity, { query, limit, dataset, tags, before, after }: NoteSearch, signal: AbortSignal
-  ): Promise<readonly Note[]> {
+  ): Promise<RecalledNotes> {
     const hasWindow = before !== undefined || after !== undefined
     const maxTokens = Math.min(limit * TOKENS_PER_NOTE * (hasWindow ? WINDOW_FACTOR : 1), MOST_TOKENS)
-    const body = { query, max_tokens: maxTokens, types: TYPES, ...tags === undefined ? {} : { tags } }
-    const { found } = await this.#recalled(identity, dataset, body, signal)
-    return inWindow(ranked(found.map(({ note }) => note)), { before, after }).slice(0, limit)
+    const asked = tags === undefined || tags.length === 0 ? undefined : { tags, match: 'any_strict' } as const
+    const question = { query, max_tokens: maxTokens, types: TYPES, tags: asked }
+    const { found, ranOn } = await this.#found(identity, dataset, question, signal)
+    const notes = inWindow(ranked(found.map(({ note }) => note)), { before, after })
+    return { notes: notes.slice(0, limit), ranOn: [...new Set(ranOn)] }
   }
 
   /** The best first, as many as fit. */
   async recall (
-    identity: MemoryIdentity, { dataset, types, tags, tags_match: match, rerank = {}, ...asked }: NoteRecall, signal: AbortSignal
+    identity: MemoryIdentity, { dataset, types = TYPES, tags, tags_match: match = 'any', rerank = {}, ...asked }: NoteRecall,
+    signal: AbortSignal
   ): Promise<RecalledNotes> {
-    const body = {
-      ...asked,
-      types: types ?? TYPES,
-      ...tags === undefined ? {} : { tags },
-      ...match === undefined ? {} : { tags_match: match }
-    }
-    const recalled = await this.#recalled(identity, dataset, body, signal)
+    const isAll = match !== 'exact' && (tags === undefined || tags.length === 0)
+    const question = { ...asked, types, tags: isAll ? undefined : { tags: tags ?? [], match } }
+    const recalled = await this.#found(identity, dataset, question, signal)
     const found = byScore(recalled.found)
     // what the embedded engine found in one bank, it has reranked itself
     const isOrdered = this.#engine().name === 'embedded' && found.every(({ note }) => note.dataset === found[0]!.note.dataset)
@@ -208,23 +208,13 @@ export class Notes {
     return deleted
   }
 
-  async #recalled (
-    identity: MemoryIdentity, asked: AskedDatasets, body: object, signal: AbortSignal
-  ): Promise<{ readonly found: readonly FoundNote[], readonly ranOn: readonly string[] }> {
+  async #found (identity: MemoryIdentity, asked: AskedDatasets, question: BankQuestion, signal: AbortSignal): Promise<Found> {
     const engine = this.#engine()
     const banks = await Promise.all(readDatasets(identity, asked).map(async ({ bank }) => {
       await this.#enter(identity.agent, bank, signal)
-      const path = `${bankPath(bank)}/memories/recall`
-      const reply = await askEngine(engine, { method: 'POST', path, body, signal })
-      // a bank is made by its first memory
-      if (reply.status === 404) return { found: [], ranOn: [] }
-      const found = rowsIn(valueOf(reply, path), 'results', path).map(row => foundOf(row, bank))
-      return { found, ranOn: String(reply.headers[RAN_ON] ?? engine.name).split('+') }
+      return await foundIn(engine, bank, question, identity, signal)
     }))
-    return {
-      found: banks.flatMap(({ found }) => found).filter(({ note }) => isVisible(note, identity)),
-      ranOn: banks.flatMap(({ ranOn }) => ranOn)
-    }
+    return { found: banks.flatMap(({ found }) => found), ranOn: banks.flatMap(({ ranOn }) => ranOn) }
   }
 
   async #page (

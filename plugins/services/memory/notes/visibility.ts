@@ -30,8 +30,8 @@ export async function visibleOnly (
   return { tag_groups: visibleTags(identity) }
 }
 
-/** Pure. */
-function visibleTags ({ agent, private: isPrivate }: MemoryIdentity): readonly object[] {
+/** The same as `tag_groups`. Pure. */
+export function visibleTags ({ agent, private: isPrivate }: MemoryIdentity): readonly object[] {
   const open = { not: { tags: [PRIVATE_TAG], match: 'any_strict' } }
   return isPrivate && agent !== null ? [{ or: [open, { tags: [`${AGENT_TAG}${agent}`], match: 'any_strict' }] }] : [open]
 }

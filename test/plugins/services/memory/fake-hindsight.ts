@@ -47,6 +47,8 @@ export class FakeHindsight {
   key: string | null = null
   /** What to answer instead, by the address without its query. */
   readonly instead = new Map<string, Answering>()
+  /** How many memories a recall has room for. */
+  room = Infinity
   /** Told of a request before its body is read, by the address without its query. */
   readonly arriving = new Map<string, (request: IncomingMessage) => void>()
   readonly #left: string[] = []
@@ -165,7 +167,7 @@ export class FakeHindsight {
         if (known === undefined) return missing()
         const asked = String(given.query).toLowerCase().split(/\W+/)
         const found = known.units.map(unit => ({ unit, score: asked.filter(word => word !== '' && unit.text.toLowerCase().includes(word)).length / asked.length }))
-          .filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+          .filter(({ unit, score }) => score > 0 && isMeant(unit, given)).sort((a, b) => b.score - a.score).slice(0, this.room)
         return say(200, { results: found.map(({ unit, score }) => ({ ...unit, type: 'world', entities: [], context: '', occurred_start: null, scores: { final: score } })), trace: null, entities: null, chunks: null })
       }
       case 'GET memories/list': {
@@ -227,7 +229,13 @@ export class FakeHindsight {
       }
       case 'DELETE directives/:id': case 'DELETE mental-models/:id': return say(200, { status: 'deleted' })
       case 'POST reflect': return say(200, { text: 'Alice works at Acme Corp.', based_on: null, usage: null })
-      case 'GET tags': return say(200, { items: [], total: 0, limit: 100, offset: 0 })
+      case 'GET tags': {
+        if (known === undefined) return missing()
+        const [limit, offset] = [Number(query.get('limit') ?? 100), Number(query.get('offset') ?? 0)]
+        const tags = [...new Set(known.units.flatMap(unit => unit.tags))]
+        const items = tags.slice(offset, offset + limit).map(tag => ({ tag, count: 1 }))
+        return say(200, { items, total: tags.length, limit, offset })
+      }
       case 'GET profile': case 'PUT profile': return say(410, { detail: 'The bank profile endpoints have been removed.' })
       case 'GET document-transfer': return say(410, { detail: 'Use POST document-transfer/export.' })
       case 'POST document-transfer/export':
@@ -279,6 +287,21 @@ function pageOf<T> (all: readonly T[], query: URLSearchParams, usual: number) {
 
 function disposition (config: Row): object {
   return { skepticism: config.skepticism ?? 3, literalism: 3, empathy: 3 }
+}
+
+/** The tags of a recall. */
+function isMeant ({ tags: has }: Pick<Unit, 'tags'>, { tags = [], tags_match: match = 'any', tag_groups: all = [] }: Row): boolean {
+  const leaf = (tags: readonly string[], match: unknown): boolean => {
+    if (match === 'exact') return tags.length === has.length && tags.every(tag => has.includes(tag))
+    if (tags.length === 0 || (has.length === 0 && (match === 'any' || match === 'all'))) return true
+    return String(match).startsWith('any') ? tags.some(tag => has.includes(tag)) : tags.every(tag => has.includes(tag))
+  }
+  const group = ({ tags, match = 'any_strict', and, or, not }: Row): boolean => {
+    if (Array.isArray(tags)) return leaf(tags as string[], match)
+    if (Array.isArray(and)) return (and as Row[]).every(group)
+    return Array.isArray(or) ? (or as Row[]).some(group) : !group(not as Row)
+  }
+  return leaf(tags as string[], match) && (all as Row[]).every(group)
 }
 
 /** A chain: each memory leads to the next, and all to the first. */

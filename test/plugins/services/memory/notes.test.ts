@@ -334,6 +334,98 @@ for (const engine of ['a Hindsight server', 'the embedded engine']) {
   })
 }
 
+/** What each mode finds of what has these tags of its own, by the tags that are asked for. */
+const modes: ReadonlyArray<readonly [asked: readonly string[], match: string | undefined, found: readonly string[]]> = [
+  [['people'], undefined, ['none', 'people', 'people work', 'wire none', 'wire people']],
+  [['people'], 'any', ['none', 'people', 'people work', 'wire none', 'wire people']],
+  [['people'], 'all', ['none', 'people', 'people work', 'wire none', 'wire people']],
+  [['people'], 'any_strict', ['people', 'people work', 'wire people']],
+  [['people'], 'all_strict', ['people', 'people work', 'wire people']],
+  [['people'], 'exact', ['people', 'wire people']],
+  [['work', 'people'], 'any', ['none', 'people', 'people work', 'wire none', 'wire people', 'work']],
+  [['work', 'people'], 'all', ['none', 'people work', 'wire none']],
+  [['work', 'people'], 'any_strict', ['people', 'people work', 'wire people', 'work']],
+  [['work', 'people'], 'all_strict', ['people work']],
+  [['work', 'people'], 'exact', ['people work']],
+  [['nowhere'], 'any', ['none', 'wire none']],
+  [['nowhere'], 'all_strict', []],
+  [['nowhere'], 'exact', []],
+  [[], 'exact', ['none', 'wire none']],
+  [[], 'all_strict', ['none', 'people', 'people work', 'wire none', 'wire people', 'work']],
+  [['agent:bob'], 'any', ['people work', 'work']],
+  [['agent:bob', 'people'], 'all', ['none', 'people work', 'wire none']],
+  [['agent:bob', 'people', 'work'], 'exact', ['people work']]
+]
+
+for (const engine of ['a Hindsight server', 'the embedded engine']) {
+  t.test(`modes of tags mean those of users, whatever the gateway stamps, on ${engine}`, async t => {
+    const fake = await fakeHindsight(t)
+    const host = await memoryHost(t, engine === 'the embedded engine' ? {} : { url: fake.url })
+    const dataset = 'project:tags'
+    for (const [who, tags] of [['alice', []], ['alice', ['people']], ['bob', ['work', 'people']], ['bob', ['work']]] as const) {
+      await host.call('POST', '/api/memory/add', { text: `tea ${tags.toSorted().join(' ') || 'none'}`, tags, dataset }, as(who))
+    }
+    const items = [{ content: 'tea wire none' }, { content: 'tea wire people', tags: ['people'] }]
+    await host.call('POST', '/api/memory/hindsight/v1/default/banks/project__tags/memories', { items })
+    const texts = (found: ReadonlyArray<{ readonly text: string }>): string[] => found.map(({ text }) => text.slice('tea '.length)).toSorted()
+    for (const [tags, match, found] of modes) {
+      const { json } = await host.call('POST', '/api/memory/recall', { query: 'tea', dataset, tags, ...match === undefined ? {} : { tags_match: match } })
+      t.strictSame(texts(json.items), found, `${match ?? 'no mode'} ${tags.join(' ')}`)
+    }
+    t.strictSame(texts((await host.call('POST', '/api/memory/search', { query: 'tea', dataset, tags: ['people'] })).json.items), ['people', 'people work', 'wire people'], 'a search takes those that have one of them')
+    t.strictSame((await host.call('POST', '/api/memory/recall', { query: 'tea', dataset: 'project:none', tags: ['people'] })).json, { items: [], ran_on: [] }, 'a bank that nothing was written to')
+  })
+
+  t.test(`what has other tags leaves room for what is asked for on ${engine}`, async t => {
+    const fake = await fakeHindsight(t)
+    fake.room = 10
+    const host = await memoryHost(t, engine === 'the embedded engine' ? {} : { url: fake.url })
+    const others = Array.from({ length: 30 }, (_, i) => ({ content: `tea tea tea, ${i}: ${'more '.repeat(40)}`, tags: ['people', 'work', 'agent:bob'] }))
+    await host.call('POST', '/api/memory/hindsight/v1/default/banks/project__full/memories', { items: others })
+    for (const tags of [[], ['people']]) await host.call('POST', '/api/memory/add', { text: `${'less '.repeat(20)}tea ${tags.length}`, tags, dataset: 'project:full' }, as('alice'))
+    for (const [tags, match, found] of [[['people'], 'exact', '1'], [['nowhere'], 'any', '0'], [['nowhere'], 'all', '0']] as const) {
+      const { json } = await host.call('POST', '/api/memory/recall', { query: 'tea', max_tokens: 300, dataset: 'project:full', tags, tags_match: match })
+      t.match(json.items, [{ text: new RegExp(`tea ${found}$`) }], match)
+    }
+  })
+
+  t.test(`what is private to one agent where all may read leaves room for what others may see on ${engine}`, async t => {
+    const fake = await fakeHindsight(t)
+    fake.room = 10
+    const host = await memoryHost(t, engine === 'the embedded engine' ? {} : { url: fake.url })
+    const bank = '/api/memory/hindsight/v1/default/banks/shared/memories'
+    const strays = Array.from({ length: 200 }, (_, i) => ({ content: `tea and cake for Bob, ${i}: ${'tea and cake '.repeat(40)}`, tags: ['agent:bob', 'visibility:private'] }))
+    await host.call('POST', bank, { items: strays })
+    await host.call('POST', '/api/memory/add', { text: `${'Something else, '.repeat(10)}and tea.` }, as('alice'))
+    for (const who of [as('mallory'), as('mallory', true), as('bob'), {}]) {
+      for (const [path, body] of [['search', { query: 'tea and cake', limit: 2 }], ['recall', { query: 'tea and cake', max_tokens: 500 }]] as const) {
+        const { json } = await host.call('POST', `/api/memory/${path}`, body, who)
+        t.match(json.items, [{ source: 'alice' }], `${path} ${JSON.stringify(who)}`)
+        t.equal(json.items.length, 1)
+      }
+    }
+    const { json: { items } } = await host.call('POST', '/api/memory/recall', { query: 'tea and cake', max_tokens: 2000 }, as('bob', true))
+    t.match(items[0], { source: 'bob' }, 'and its writer finds it')
+    const recalls = (): number => fake.calls.filter(call => call.endsWith('/recall')).length
+    const before = recalls()
+    await host.call('POST', '/api/memory/search', { query: 'tea and cake', dataset: 'agents' }, as('mallory'))
+    if (engine === 'a Hindsight server') t.equal(recalls() - before, 1, 'where there is none of it, it is asked once')
+  })
+}
+
+t.test('a search and a recall tell when they ran on words alone', async t => {
+  const fake = await fakeHindsight(t)
+  const embedded = await memoryHost(t)
+  const server = await memoryHost(t, { url: fake.url })
+  for (const [host, ranOn] of [[embedded, 'text'], [server, 'hindsight']] as const) {
+    await host.call('POST', '/api/memory/add', { text: 'Tea is served.' })
+    for (const path of ['search', 'recall']) {
+      const { headers, json } = await host.call('POST', `/api/memory/${path}`, { query: 'tea' })
+      t.match([headers.get('x-svc-recall'), json], [ranOn, { items: [{ text: 'Tea is served.' }], ran_on: [ranOn] }], path)
+    }
+  }
+})
+
 t.test('the embedded engine keeps the same promises', async t => {
   const host = await memoryHost(t)
   const ok = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
