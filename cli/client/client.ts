@@ -45,6 +45,11 @@ export class ApiClient {
     this.#signal = signal
   }
 
+  /** The same gateway, for calls that another signal ends. */
+  under (signal: AbortSignal): ApiClient {
+    return new ApiClient(this.#url.href, signal)
+  }
+
   /** The answer, checked. An empty one is `null`. */
   async call<S extends z.ZodType> (call: ApiCall, schema: S): Promise<z.output<S>> {
     const checked = schema.safeParse(await this.raw(call))

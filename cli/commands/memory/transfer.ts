@@ -3,28 +3,18 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
 import { ApiFailure } from '../../client/api-failure.js'
-import { pathOf, type ApiClient } from '../../client/client.js'
+import { pathOf, type StreamedBody } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
-import { harmless } from '../../terminal/text-width.js'
+import { followTransfer, WIRE } from './follow-transfer.js'
 
-const WIRE = '/api/memory/hindsight'
-const LOOK_EVERY_MS = 300
 const BEGIN_MS = 120_000
 
 const begunSchema = z.looseObject({ operation_id: z.string() })
-const operationSchema = z.looseObject({
-  status: z.string(),
-  error_message: z.string().nullish(),
-  result_metadata: z.looseObject({
-    download_url: z.string().optional(), aliases_imported: z.number().optional(), aliases_skipped: z.number().optional()
-  }).nullish()
-})
 
 export function addMemoryTransfer (memory: Command, cli: Cli): void {
   memory.command('export <bank>')
@@ -35,11 +25,13 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
     .addHelpText('after', examples('svc memory export shared', 'svc memory export project__web -o web.zip'))
     .action(async (bank: string, options: { output?: string, history: boolean, json?: true }, command: Command) => {
       const client = cli.client(command)
-      const file = resolve(options.output ?? `${bank.replaceAll(/[^\w.-]/g, '_')}.zip`)
+      const file = resolve(cli.process.cwd(), options.output ?? `${bank.replaceAll(/[^\w.-]/g, '_')}.zip`)
       const query = { include_data: true, include_bank_config: true, include_history: options.history }
       const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/transfer/export`}`
-      const { operation_id: id } = await client.call({ method: 'POST', path, query, timeoutMs: BEGIN_MS }, begunSchema)
-      const { result_metadata: result } = await ended(cli, client, bank, id)
+      // a signal cuts nothing short whose operation would then be unknown
+      const begun = await client.under(new AbortController().signal).call({ method: 'POST', path, query, timeoutMs: BEGIN_MS }, begunSchema)
+      const id = begun.operation_id
+      const { result_metadata: result } = await followTransfer(cli, client, { kind: 'export', bank, id })
       const url = result?.download_url
       if (url === undefined || !url.startsWith('/')) throw new CliFailure('the memory engine returned no file')
       // a file that is cut short does not take the place of a whole one
@@ -59,6 +51,7 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
     .addOption(new Option('--on-conflict <rule>', 'import into an existing bank; what to do with documents that both have').choices(['skip', 'replace', 'new-id']))
     .option('--aliases', 'give the bank its other names too, except those already in use')
     .option('--json', 'print the final state, as the API reports it')
+    .addHelpText('after', '\nCtrl-C cancels the import. The embedded engine undoes it, unless it is being committed already.')
     .addHelpText('after', examples('svc memory import shared shared.zip', 'svc memory import shared more.zip --on-conflict skip'))
     .action(async (
       bank: string, file: string, options: { onConflict?: string, aliases?: true, json?: true }, command: Command
@@ -69,11 +62,12 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
         ...options.onConflict === undefined ? {} : { mode: 'merge', document_conflict: options.onConflict },
         ...options.aliases === true && { include_aliases: true }
       }
-      const answer = await client.send({ method: 'POST', path, query, timeoutMs: null }, await formOf(file)).catch((error: unknown) => {
+      const form = await formOf(resolve(cli.process.cwd(), file))
+      const answer = await client.under(form.cut(cli.signal)).send({ method: 'POST', path, query, timeoutMs: null }, form).catch((error: unknown) => {
         if (!(error instanceof ApiFailure) || error.status !== 409) throw error
         throw new CliFailure(`bank '${bank}' already exists`, { hints: ['`--on-conflict skip`, `replace` or `new-id` imports the file into it.'], cause: error })
       })
-      const done = await ended(cli, client, bank, begunSchema.parse(answer).operation_id)
+      const done = await followTransfer(cli, client, { kind: 'import', bank, id: begunSchema.parse(answer).operation_id })
       if (options.json === true) cli.out.json(done)
       else cli.out.line(`${file} is in ${bank}.`)
       const { aliases_imported: imported, aliases_skipped: skipped = 0 } = done.result_metadata ?? {}
@@ -82,29 +76,35 @@ export function addMemoryTransfer (memory: Command, cli: Cli): void {
     })
 }
 
-async function ended (cli: Cli, client: ApiClient, bank: string, id: string): Promise<z.output<typeof operationSchema>> {
-  const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/operations/${id}`}`
-  for (;;) {
-    const operation = await client.call({ path }, operationSchema)
-    if (operation.status === 'completed') return operation
-    if (operation.status !== 'pending' && operation.status !== 'processing') {
-      throw new CliFailure(`it ended as ${operation.status}${operation.error_message == null ? '' : `: ${harmless(operation.error_message)}`}`)
-    }
-    await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal })
-  }
+interface FileForm extends StreamedBody {
+  /** Aborts with the given signal until all of it is sent: what answers then is to be waited for, since it may have begun. */
+  cut (signal: AbortSignal): AbortSignal
 }
 
 /** A form with one file, streamed from disk. */
-async function formOf (file: string): Promise<{ type: string, bytes: number, body: AsyncIterable<Buffer> }> {
+async function formOf (file: string): Promise<FileForm> {
   const { size } = await stat(file).catch((error: Error) => { throw new CliFailure(`${file} cannot be read: ${error.message}`) })
   const boundary = `svc-${randomBytes(12).toString('hex')}`
   const name = basename(file).replaceAll(/[^\w. -]/g, '_')
   const head = Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${name}"\r\ncontent-type: application/zip\r\n\r\n`)
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
+  let isSent = false
   async function* body (): AsyncGenerator<Buffer> {
     yield head
     for await (const chunk of createReadStream(file)) yield chunk as Buffer
+    isSent = true
     yield tail
   }
-  return { type: `multipart/form-data; boundary=${boundary}`, bytes: head.length + size + tail.length, body: body() }
+  return {
+    type: `multipart/form-data; boundary=${boundary}`,
+    bytes: head.length + size + tail.length,
+    body: body(),
+    cut: signal => {
+      const sending = new AbortController()
+      const abort = (): void => { if (!isSent) sending.abort(signal.reason) }
+      if (signal.aborted) abort()
+      else signal.addEventListener('abort', abort, { once: true })
+      return sending.signal
+    }
+  }
 }

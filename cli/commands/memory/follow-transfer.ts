@@ -1,0 +1,83 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { ApiFailure } from '../../client/api-failure.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
+import { CliFailure } from '../../failure.js'
+import { harmless } from '../../terminal/text-width.js'
+
+export const WIRE = '/api/memory/hindsight'
+const LOOK_EVERY_MS = 300
+/** A deletion waits for the transaction that is running. */
+const CANCEL_MS = 30_000
+
+const operationSchema = z.looseObject({
+  status: z.string(),
+  error_message: z.string().nullish(),
+  result_metadata: z.looseObject({
+    download_url: z.string().optional(), aliases_imported: z.number().optional(), aliases_skipped: z.number().optional()
+  }).nullish()
+})
+type TransferOperation = z.output<typeof operationSchema>
+const engineSchema = z.looseObject({ engine: z.string().nullable() })
+
+export interface Transfer {
+  readonly kind: 'import' | 'export'
+  readonly bank: string
+  /** Of its operation. */
+  readonly id: string
+}
+
+/** Waits for the end of an import or export. One that is interrupted is cancelled, and the user told what became of it. */
+export async function followTransfer (cli: Cli, client: ApiClient, transfer: Transfer): Promise<TransferOperation> {
+  const path = pathTo(transfer)
+  try {
+    for (;;) {
+      const operation = await client.call({ path }, operationSchema)
+      if (operation.status === 'completed') return operation
+      if (!isRunning(operation)) throw new CliFailure(`it ended as ${outcomeOf(operation)}`)
+      await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal })
+    }
+  } catch (error) {
+    if (!cli.signal.aborted) throw error
+    // the interrupted client takes no more calls; a second signal ends the process
+    cli.out.note(await cancelled(client.under(new AbortController().signal), transfer))
+    throw cli.signal.reason
+  }
+}
+
+/** Cancels it and says what is true afterwards. */
+async function cancelled (client: ApiClient, transfer: Transfer): Promise<string> {
+  const { kind, bank, id } = transfer
+  try {
+    await client.raw({ method: 'DELETE', path: pathTo(transfer), timeoutMs: CANCEL_MS })
+    if (kind === 'export') return `The export of ${bank} is cancelled.`
+    const { engine } = await client.call({ path: '/api/memory/engine', timeoutMs: CANCEL_MS }, engineSchema)
+    return engine === 'embedded' ? `The import is cancelled, and ${bank} is as it was.`
+      : `The import is cancelled. What the server had imported before stays in ${bank}.`
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status === 409) return await late(client, transfer)
+    return `Whether the ${kind} is cancelled is unknown: ${harmless((error as Error).message)}. It is operation ${id} of ${bank}.`
+  }
+}
+
+async function late (client: ApiClient, transfer: Transfer): Promise<string> {
+  const { kind, bank, id } = transfer
+  const operation = await client.call({ path: pathTo(transfer) }, operationSchema).catch(() => null)
+  if (operation === null || isRunning(operation)) {
+    return `The ${kind} cannot be cancelled any more: it is being committed. It is operation ${id} of ${bank}.`
+  }
+  return `The ${kind} had already ended as ${outcomeOf(operation)}.`
+}
+
+function pathTo ({ bank, id }: Transfer): string {
+  return `${WIRE}${pathOf`/v1/default/banks/${bank}/operations/${id}`}`
+}
+
+function isRunning ({ status }: TransferOperation): boolean {
+  return status === 'pending' || status === 'processing'
+}
+
+function outcomeOf ({ status, error_message: why }: TransferOperation): string {
+  return `${harmless(status)}${why == null ? '' : `: ${harmless(why)}`}`
+}
