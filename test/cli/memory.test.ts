@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { readLegacy } from '../../cli/commands/memory/legacy-folder.js'
+import { unzip } from '../../plugins/services/memory-engine/transfer/zip.js'
 import { fakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
 import { memoryHost } from '../plugins/services/memory/host.js'
 import { bin } from '../program.js'
@@ -36,6 +38,49 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
   t.match(await svc('search', 'printer', '--tag', 'home'), { stdout: /^$/, stderr: /^Nothing is found\.\n/ })
   t.match(await svc('list'), { code: 0, stdout: /^The printer[^]*  shared  anonymous  2\S+  printer\n$/ })
   t.match(await svc('banks'), { code: 0, stdout: /^BANK +MEMORIES +LAST WRITE\n(?:project__web|shared) +1 +/ })
+
+  await t.test('a search and a list are narrowed by each of their flags', async t => {
+    const [wire, of] = ['/api/memory/hindsight/v1/default/banks/project__sea/memories', ['-d', 'project:sea']]
+    const items = ['2020-05-01', '2022-05-01', '2024-05-01'].map((timestamp, i) => ({
+      content: `The sea is ${['cold', 'deep', 'wide'][i]}.`, document_id: `sea-${i}`, timestamp, tags: [i === 1 ? 'depth' : 'other']
+    }))
+    await host.call('POST', wire, { items })
+    const shown = ({ code, stdout, stderr }: Finished): string[] => {
+      if (code !== 0) throw new Error(stderr)
+      return [...stdout.matchAll(/sea-\d$/gm)].map(([id]) => id).sort()
+    }
+    t.same(shown(await svc('search', 'sea', ...of)), ['sea-0', 'sea-1', 'sea-2'])
+    t.equal(shown(await svc('search', 'sea', ...of, '-n', '1')).length, 1)
+    t.same(shown(await svc('search', 'sea', ...of, '--after', '2022-01-01')), ['sea-1', 'sea-2'])
+    t.same(shown(await svc('search', 'sea', ...of, '--before', '2022-06-01')), ['sea-0', 'sea-1'])
+    t.same(shown(await svc('search', 'sea', ...of, '--after', '2022-01-01', '--before', '2022-06-01')), ['sea-1'])
+    t.same(shown(await svc('search', 'sea', ...of, '--tag', 'depth')), ['sea-1'])
+    t.same(shown(await svc('search', 'sea', ...of, '-t', 'depth', 'other')), ['sea-0', 'sea-1', 'sea-2'], 'one of several tags')
+    const first = await svc('list', ...of, '-n', '2')
+    const [, cursor = ''] = /^There are more: --cursor (\S+)\n$/.exec(first.stderr) ?? []
+    const last = await svc('list', ...of, '-n', '2', '--cursor', cursor)
+    t.same([shown(first).length, shown(last).length, last.stderr], [2, 1, ''])
+    t.same([...shown(first), ...shown(last)].sort(), ['sea-0', 'sea-1', 'sea-2'])
+    t.match(await svc('list', ...of, '--cursor', 'elsewhere@1'), { code: 1, stderr: /the cursor is none of this list/ })
+    for (const [verb, ...more] of [['search', 'x'], ['list']] as const) {
+      for (const count of ['0', '201', 'x']) t.match(await svc(verb, ...more, '-n', count), { code: 2, stderr: /--limit/ }, `${verb} -n ${count}`)
+    }
+    t.match(await svc('search', 'sea', '--after', 'soon'), { code: 1, stderr: /after/ })
+    t.match(await svc('rm', 'sea-0', 'sea-1', 'none', ...of, '-y'), { code: 0, stdout: '2 memories are deleted.\n' })
+    t.same(shown(await svc('list', ...of)), ['sea-2'])
+  })
+
+  await t.test('an export goes to a file in the working folder that is named after the bank, with its audit log or without', async t => {
+    const cwd = t.testdir()
+    await host.call('POST', '/api/memory/hindsight/v1/default/banks/the%20log/memories', { items: [{ content: 'It is written down.' }] })
+    const inFolder = (...args: string[]): Promise<Finished> => run(['memory', ...args, '--url', host.baseUrl], { cwd })
+    const history = async (file: string): Promise<boolean> => unzip(await readFile(join(cwd, file)), 1e6).has('history/audit_log.json')
+    t.match(await inFolder('export', 'the log'), { code: 0, stdout: new RegExp(`^the log is in ${cwd}/the_log\\.zip, \\d+ bytes\\.\n$`) })
+    t.match(await inFolder('export', 'the log', '-o', 'short.zip', '--no-history'), { code: 0 })
+    t.same((await readdir(cwd)).sort(), ['short.zip', 'the_log.zip'])
+    t.same([await history('the_log.zip'), await history('short.zip')], [true, false])
+    t.match(await inFolder('import', 'project__log', 'short.zip'), { code: 0, stdout: 'short.zip is in project__log.\n' })
+  })
 
   await t.test('agents that have told of themselves are listed, and no other note', async () => {
     const agent = (...words: string[]): Promise<Finished> => run(['agent', ...words, '--url', host.baseUrl])
@@ -88,6 +133,12 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     await writeFile(join(legacy, 'e.jsonl'), `${JSON.stringify('x'.repeat(1_000_001))}\n"Dave likes milk."\n`)
     const longer = await svc('migrate', '--legacy-dir', legacy)
     t.match(longer, { stdout: /^4 memories in 5 files/, stderr: /e\.jsonl: 1 of its 2 texts are longer than 1000000 characters/ }, 'what is left out is told')
+    const [all, part] = [await readLegacy(legacy), await readLegacy(legacy, 3)]
+    t.same(part.notes, all.notes.filter(({ source }) => source === 'b.jsonl'))
+    t.match(part, { files: 3, skipped: [...all.skipped.slice(0, 2), {
+      file: join('data', 'a.txt'), reason: 'is left out, with all files behind it (2): at most 3 are read. Import them from a folder of their own'
+    }] })
+    t.equal(part.skipped.length, 3)
     t.match(await svc('migrate', '--legacy-dir', join(legacy, 'd.db')), { code: 1, stderr: /d\.db cannot be read/ })
     t.match(await svc('migrate', '--legacy-dir', join(folder, 'none')), { code: 1, stderr: /nothing to import/ })
     t.match(await svc('migrate'), { code: 1, stderr: new RegExp(`nothing to import in ${host.home}/var/lib/svc/memory/cognee`) }, 'of the gateway that is named')

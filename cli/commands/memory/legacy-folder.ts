@@ -22,14 +22,18 @@ const LARGEST_FILE = 16 * 1024 * 1024
 const LONGEST_TEXT = 1_000_000
 const kinds = new Set(['.txt', '.md', '.json', '.jsonl'])
 
-/** What the folder of a former memory engine holds as text; nothing where it is not there. Throws where it cannot be read. */
-export async function readLegacy (folder: string): Promise<LegacyFolder> {
+/**
+ * What the folder of a former memory engine holds as text; nothing where it is not there. Throws where it cannot be read.
+ * @param most how many of its files are read, in the order of their names
+ */
+export async function readLegacy (folder: string, most = MOST_FILES): Promise<LegacyFolder> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw new CliFailure(`${folder} cannot be read: ${error.message}`)
   })
-  const files = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
-    .sort().slice(0, MOST_FILES)
+  const all = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+    .sort()
+  const files = all.slice(0, most)
   const notes: LegacyNote[] = []
   const skipped: Array<{ file: string, reason: string }> = []
   for (const file of files) {
@@ -38,6 +42,11 @@ export async function readLegacy (folder: string): Promise<LegacyFolder> {
     if (reason !== null) skipped.push({ file, reason })
     for (const [i, text] of texts.entries()) notes.push({ id: idOf(file, i), text, source: file })
   }
+  const [first] = all.slice(most)
+  if (first !== undefined) skipped.push({
+    file: first,
+    reason: `is left out, with all files behind it (${all.length - most}): at most ${most} are read. Import them from a folder of their own`
+  })
   return { files: files.length, notes, skipped }
 }
 

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
@@ -23,10 +23,11 @@ export function addMemoryMigrate (memory: Command, cli: Cli): void {
     .option('--dry-run', 'print what would be done, which is the default')
     .option('--apply', 'import them; running it again creates no duplicates')
     .option('--json', 'print the plan as JSON')
-    .addHelpText('after', '\nReads .txt, .md, .json and .jsonl files; the folder itself is never touched.')
+    .addHelpText('after', '\nReads .txt, .md, .json and .jsonl files, up to 100000; what is left out is printed. The folder itself is never touched.')
     .addHelpText('after', examples('svc memory migrate', 'svc memory migrate --apply --dataset agents'))
     .action(async (options: MigrateOptions, command: Command) => {
-      const folder = options.legacyDir ?? await usualFolder(cli, command)
+      const { legacyDir } = options
+      const folder = legacyDir === undefined ? await usualFolder(cli, command) : resolve(cli.process.cwd(), legacyDir)
       const { notes, skipped, files } = await readLegacy(folder)
       const isApplied = options.apply === true && options.dryRun !== true
       let written = 0
