@@ -17,7 +17,13 @@ async function serve (t: Test, home: string, args: readonly string[] = []): Prom
 }
 
 t.test('a gateway from its start to its end, worked by the command line', async t => {
-  const home = t.testdir()
+  const home = t.testdir({ foo: {
+    'package.json': JSON.stringify({ name: 'svc-plugin-foo', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'routes' } }),
+    'index.js': `
+      import { definePlugin, defineRoute } from 'svc-gateway/plugin'
+      const route = defineRoute({ method: 'GET', url: '/api/foo', summary: 'foo', handler: () => ({ foo: true }) })
+      export default definePlugin({ name: 'foo', kind: 'routes', apiVersion: 1, register: ctx => ctx.addRoute(route) })`
+  } })
   const { url, child, finished } = await serve(t, home)
   const svc = (...args: readonly string[]) => run([...args, '--url', url])
   const file = join(home, 'etc/svc/slots/coder.toml')
@@ -45,7 +51,16 @@ t.test('a gateway from its start to its end, worked by the command line', async 
   t.notOk(existsSync(file))
   t.match(await svc('slot', 'status', 'coder'), { code: 1, stderr: /\(slot\.not_found\)\n.*HTTP 404/ })
 
-  const second = await spawnSvc(['serve', '--home', home, '--port', '0']).finished
+  await t.test('a plugin is added to it and removed from it', async t => {
+    const plugin = (...args: readonly string[]) => run(['plugin', ...args, '--home', home], { env: process.env as Record<string, string> })
+    t.match(await plugin('add', join(home, 'foo')), { code: 0, stderr: /^$/, stdout: /Plugin foo is active\.\n$/ })
+    t.same(await (await fetch(`${url}/api/foo`)).json(), { foo: true })
+    t.match(await plugin('list'), { code: 0, stdout: /\nfoo +active +routes +package:svc-plugin-foo@1\.0\.0/ })
+    t.match(await plugin('remove', 'svc-plugin-foo'), { code: 0, stdout: /The gateway has unloaded it/ })
+    t.equal((await fetch(`${url}/api/foo`)).status, 404)
+  })
+
+  const second = await run(['serve', '--home', home, '--port', '0'])
   t.match(second, { code: 1, stdout: /^$/, stderr: new RegExp(`another gateway \\(process ${child.pid}\\) at ${url}`) })
   child.kill('SIGTERM')
   const { code, stdout, stderr } = await finished
@@ -54,26 +69,7 @@ t.test('a gateway from its start to its end, worked by the command line', async 
   for (const line of stderr.trim().split('\n').filter(text => text !== '')) t.match(JSON.parse(line), { level: /^(debug|info|warn|error)$/ }, 'logs are JSON where no terminal is, with the names of their levels')
 })
 
-t.test('a plugin is added to a running gateway and removed from it', async t => {
-  const home = t.testdir({ foo: {
-    'package.json': JSON.stringify({ name: 'svc-plugin-foo', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'routes' } }),
-    'index.js': `
-      import { definePlugin, defineRoute } from 'svc-gateway/plugin'
-      const route = defineRoute({ method: 'GET', url: '/api/foo', summary: 'foo', handler: () => ({ foo: true }) })
-      export default definePlugin({ name: 'foo', kind: 'routes', apiVersion: 1, register: ctx => ctx.addRoute(route) })`
-  } })
-  const { url, child, finished } = await serve(t, home)
-  const plugin = (...args: readonly string[]) => run(['plugin', ...args, '--home', home], { env: process.env as Record<string, string> })
-  t.match(await plugin('add', join(home, 'foo')), { code: 0, stderr: /^$/, stdout: /Plugin foo is active\.\n$/ })
-  t.same(await (await fetch(`${url}/api/foo`)).json(), { foo: true })
-  t.match(await plugin('list'), { code: 0, stdout: /\nfoo +active +routes +package:svc-plugin-foo@1\.0\.0/ })
-  t.match(await plugin('remove', 'svc-plugin-foo'), { code: 0, stdout: /The gateway has unloaded it/ })
-  t.equal((await fetch(`${url}/api/foo`)).status, 404)
-  child.kill('SIGINT')
-  t.equal((await finished).code, 0)
-})
-
-t.test('an approved call that a crash cut off is told as such at the next start, and never runs again', async t => {
+t.test('one in standby takes over from a gateway that is killed, tells an approved call that was cut off as such, and never runs it again', async t => {
   const home = t.testdir({ shop: {
     'package.json': JSON.stringify({ name: 'svc-plugin-shop', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'routes' } }),
     'index.js': `
@@ -95,6 +91,17 @@ t.test('an approved call that a crash cut off is told as such at the next start,
   const on = (url: string) => (...args: readonly string[]) => run(['agent', 'approvals', ...args, '--url', url])
   const ask = async (url: string): Promise<string> =>
     (await (await fetch(`${url}/api/shop/ask`, { method: 'POST' })).json() as { approvalId: string }).approvalId
+  for (const probe of ['live', 'ready']) {
+    const answer = await fetch(`${first.url}/health/${probe}`)
+    t.match([answer.status, await answer.json()], [200, { status: 'ok' }], probe)
+  }
+  const next = spawnSvc(['serve', '--home', home, '--port', '0', '--ready-json', '--standby'])
+  t.teardown(async () => {
+    next.child.kill('SIGKILL')
+    await next.finished
+  })
+  t.match(await next.says('waiting to take over'), `process ${first.child.pid}) on this home serves`)
+  t.match(await run(['serve', '--home', home, '--port', '0']), { code: 1, stderr: /another gateway .* runs on/ }, 'without the flag it is refused as ever')
   const id = await ask(first.url)
   t.match(await on(first.url)('list'), { code: 0, stdout: new RegExp(`^ID +TOOL +AGENT .*\\n${id.slice(0, 8)} +shop/buy +hermes `) })
   const approving = on(first.url)('approve', id.slice(0, 8))
@@ -104,7 +111,8 @@ t.test('an approved call that a crash cut off is told as such at the next start,
   t.match(await approving, { code: 1 })
   await first.finished
 
-  const { url } = await serve(t, home)
+  const { url } = JSON.parse(await next.firstLine) as { url: string }
+  t.equal((await fetch(`${url}/health/ready`)).status, 200)
   const svc = on(url)
   t.match(await svc('list', '--state', 'all'), { code: 0, stdout: new RegExp(` failed\\n${id.slice(0, 8)}: the gateway ended after it was approved: it may have run`) })
   t.match(await svc('approve', id), { code: 1, stderr: /is failed already; nothing was changed \(approvals\.already_resolved\)/ })
@@ -123,6 +131,8 @@ t.test('an approved call that a crash cut off is told as such at the next start,
   t.equal((await watch).code, 130)
   t.match(await svc('list'), { code: 0, stdout: 'No call is waiting for approval.\n' })
   t.match(JSON.parse((await svc('list', '--state', 'denied', '--json')).stdout), { approvals: [{ id: second, reason: 'not today', decided_by: 'cli' }] })
+  next.child.kill('SIGINT')
+  t.equal((await next.finished).code, 0)
 })
 
 t.test('serve: the ready block, --reload, and the end of standard input', async t => {
@@ -145,11 +155,11 @@ t.test('serve: what keeps it from starting exits 1', async t => {
   t.match(broken, { code: 1, stdout: /^$/, stderr: /svc\.toml: server\.port [^]*svc\.toml: server\.hots / })
   t.equal(broken.stderr.split('server.port').length, 2, 'each problem once')
   // Node's recursive mkdir never comes back from there
-  if (process.platform === 'linux') t.match(await spawnSvc(['serve', '--home', '/proc/svc-none']).finished, { code: 1, stderr: /\/proc\/svc-none\/[^]*cannot be written: a folder on its path is not there and cannot be made/ })
+  if (process.platform === 'linux') t.match(await run(['serve', '--home', '/proc/svc-none']), { code: 1, stderr: /\/proc\/svc-none\/[^]*cannot be written: a folder on its path is not there and cannot be made/ })
   const taken = await fakeApi({})
   t.teardown(() => taken.close())
   const { port } = new URL(taken.url)
-  t.match(await spawnSvc(['serve', '--home', t.testdir(), '--port', port]).finished, { code: 1, stderr: new RegExp(`127\\.0\\.0\\.1:${port} is in use`) })
+  t.match(await run(['serve', '--home', t.testdir(), '--port', port]), { code: 1, stderr: new RegExp(`127\\.0\\.0\\.1:${port} is in use`) })
 })
 
 t.test('the first signal lets running answers go on, the second does not', async t => {
@@ -210,23 +220,4 @@ t.test('log lines are formatted for people, with fields and stack traces', async
   const folded = readableLogLine(long, { coloured: false, width: 80 }).split('\n')
   t.ok(folded.length === 2 && folded.every(text => text.length <= 80), folded.join('|'))
   t.match(folded[1], /^ {15}words.* {2}code=model\.not_found line=7$/, 'below the message, and the fields beside it')
-})
-
-t.test('one in standby takes over from a gateway that is killed, and probes tell one that serves from one that waits', async t => {
-  const home = t.testdir()
-  const first = await serve(t, home)
-  for (const probe of ['live', 'ready']) {
-    const answer = await fetch(`${first.url}/health/${probe}`)
-    t.match([answer.status, await answer.json()], [200, { status: 'ok' }], probe)
-  }
-  const next = spawnSvc(['serve', '--home', home, '--port', '0', '--ready-json', '--standby'])
-  t.teardown(async () => {
-    next.child.kill('SIGKILL')
-    await next.finished
-  })
-  t.match(await next.says('waiting to take over'), `process ${first.child.pid}) on this home serves`)
-  t.match(await run(['serve', '--home', home, '--port', '0']), { code: 1, stderr: /another gateway .* runs on/ }, 'without the flag it is refused as ever')
-  first.child.kill('SIGKILL')
-  const { url } = JSON.parse(await next.firstLine) as { url: string }
-  t.equal((await fetch(`${url}/health/ready`)).status, 200)
 })
