@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, watch } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -270,22 +271,22 @@ t.test('a package of Python is installed in an environment of its own, adopted b
   const folder = await mkdtemp(join(tmpdir(), 'svc-wheel-'))
   const home = await mkdtemp(join(tmpdir(), 'svc-services-home-'))
   t.teardown(() => Promise.all([folder, home].map(each => rm(each, { recursive: true, force: true }))))
-  const minor = tinyWheel(folder)
-  if (minor === null) return void t.comment('SKIPPED: no Python with venv and pip here')
+  const wheel = tinyWheel(folder)
+  if (wheel === null) return void t.comment('SKIPPED: no Python with venv and pip here')
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
   const told = async (): Promise<{ pid: number, env: Record<string, string> }> => await (await fetch(`${origin}/`, { headers: { connection: 'close' } })).json() as never
   const page = pluginOf({
     id: 'page',
     probe: '/',
-    python: { package: 'tiny-page', version: '1.2', pythons: [minor], bytes: 10, command: ({ host, port }) => ({ program: 'tiny-page', args: [host, String(port)] }) },
-    env: ({ gateway }) => ({ API: `${gateway}/v1` })
+    python: { package: 'tiny-page', version: '1.2', pythons: [wheel.minor], bytes: 10, command: ({ host, port }) => ({ program: 'tiny-page', args: [host, String(port)] }) },
+    env: ({ gateway, dataDir }) => ({ API: `${gateway}/v1`, DATA: dataDir })
   })
   const gatewayPort = await freePort()
   const files = { 'etc/svc/svc.toml': '[runtime]\ndriver = "process"\nstop_with_gateway = false\n[slots]\nautostart = false\n' }
   const options: Options = {
     home, files, plugins: [page], port: gatewayPort, real: true,
-    settings: { downloads: true, services: { page: { port } }, installer_env: { PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder } }
+    settings: { downloads: true, services: { page: { port } }, installer_env: { PATH: wheel.path, PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder } }
   }
   const gateway = await gatewayOf(t, options)
   t.match(await gateway.call('POST', '/services/page/install', {}), { status: 202, json: { state: 'installing', form: 'python', version: '1.2' } })
@@ -295,9 +296,12 @@ t.test('a package of Python is installed in an environment of its own, adopted b
   t.match(first.env, { API: `${gateway.baseUrl}/v1` })
   t.notMatch(first.env, { PIP_NO_INDEX: String })
 
+  const watcher = watch(first.env.DATA!)
+  const again = once(watcher, 'change')
   await fetch(`${origin}/end`).catch(() => undefined)
-  let second = first
-  while (second.pid === first.pid) second = await told().catch(() => second)
+  await again
+  watcher.close()
+  const second = await told()
   t.not(second.pid, first.pid, 'what ended by itself runs again')
   await gateway.gateway.stop()
 
