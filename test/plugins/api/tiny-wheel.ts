@@ -42,8 +42,8 @@ export interface TinyWheel {
 }
 
 /**
- * A wheel in a folder for pip's --find-links; null without a Python that has venv. The Python on its path lends an environment the
- * pip of the machine: to unpack and compile one of its own takes two seconds of the processor. The ring of wholes does that.
+ * A wheel in a folder for pip's --find-links; null without a Python that has venv. The Python on its path lends an environment
+ * the pip of the machine: to unpack and compile one of its own takes two seconds of the processor. The ring of wholes does that.
  */
 export function tinyWheel (folder: string): TinyWheel | null {
   try {
