@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -14,6 +13,7 @@ import { createSystemClock } from '../../../../kernel/state/system-clock.js'
 import approvalRoutes from '../../../../plugins/api/approvals/index.js'
 import mount from '../../../../plugins/mcp/servers/index.js'
 import approvals from '../../../../plugins/services/approvals/index.js'
+import { spawnSvc } from '../../../cli/support.js'
 import { testEngine } from '../../../kernel/runtime/engines.js'
 import { hosted, oddServer, record } from './hosted.js'
 import { npmRegistry, wheelFolder } from './packages.js'
@@ -137,32 +137,55 @@ t.test('a call that hangs ends with its client, or at its limit, and the server 
   t.equal(await gateway.text('odd', 'cancelled'), '1')
 })
 
-t.test('tools that change while the server runs are listed anew', async t => {
-  const gateway = await hosted(t, { odd: record() })
-  await gateway.reaches('odd', 'running')
-  const changed = new Promise<void>(resolve => { gateway.catalogue.onChange(resolve) })
-  t.equal(await gateway.text('odd', 'change'), 'changed')
-  await changed
-  t.ok(gateway.catalogue.find('odd', 'extra'))
-})
-
-t.test('a server that asks for input is told that nobody answers, in either era', async t => {
+t.test('what one of several servers does otherwise is its own affair', async t => {
   const modern = fileURLToPath(new URL('modern-server.js', import.meta.url))
-  const gateway = await hosted(t, { odd: record(), modern: `command = "node"\nargs = [${JSON.stringify(modern)}]\n` })
-  await gateway.reaches('odd', 'running')
-  t.match(JSON.parse(await gateway.text('odd', 'elicit')), { error: { code: -32601 } })
-  await gateway.reaches('modern', 'running')
-  t.match(gateway.desk.get('modern').status, { protocol: '2026-07-28', version: '2.0' })
-  t.equal(await gateway.text('modern', 'greet', { name: 'Ada' }), 'Hello Ada')
-  t.match(failure(await gateway.call('modern', 'ask')), { code: 'mcp.input_required' })
-  t.match(await gateway.call('modern', 'greet', { name: 5 }), { kind: 'content', content: { isError: true } }, 'it validates by itself')
-})
+  const key = '[secrets]\nODD_TOKEN = "ODD_KEY"\n'
+  const gateway = await hosted(t, {
+    odd: record([], key),
+    modern: `command = "node"\nargs = [${JSON.stringify(modern)}]\n`,
+    bad: record(['--bad-schemas']),
+    complains: record(['--complains'], key),
+    silent: record(['--silent'], 'start_timeout_s = 10\n')
+  }, { files: { 'etc/svc/api.env': 'ODD_KEY="s3cret-value"\n' } })
 
-t.test('a bad schema costs its own tool alone', async t => {
-  const gateway = await hosted(t, { odd: record(['--bad-schemas']) })
-  await gateway.reaches('odd', 'running')
-  t.strictSame(gateway.desk.get('odd').status.dropped.map(({ name }) => name), ['no_schema', 'text_schema', 'union', '(no name)', 'deep'])
-  t.ok(gateway.catalogue.find('odd', 'echo'))
+  await t.test('tools that change while the server runs are listed anew', async t => {
+    await gateway.reaches('odd', 'running')
+    const changed = new Promise<void>(resolve => { gateway.catalogue.onChange(resolve) })
+    t.equal(await gateway.text('odd', 'change'), 'changed')
+    await changed
+    t.ok(gateway.catalogue.find('odd', 'extra'))
+  })
+
+  await t.test('a server that asks for input is told that nobody answers, in either era', async t => {
+    await gateway.reaches('odd', 'running')
+    t.match(JSON.parse(await gateway.text('odd', 'elicit')), { error: { code: -32601 } })
+    await gateway.reaches('modern', 'running')
+    t.match(gateway.desk.get('modern').status, { protocol: '2026-07-28', version: '2.0' })
+    t.equal(await gateway.text('modern', 'greet', { name: 'Ada' }), 'Hello Ada')
+    t.match(failure(await gateway.call('modern', 'ask')), { code: 'mcp.input_required' })
+    t.match(await gateway.call('modern', 'greet', { name: 5 }), { kind: 'content', content: { isError: true } }, 'it validates by itself')
+  })
+
+  await t.test('a bad schema costs its own tool alone', async t => {
+    await gateway.reaches('bad', 'running')
+    t.strictSame(gateway.desk.get('bad').status.dropped.map(({ name }) => name), ['no_schema', 'text_schema', 'union', '(no name)', 'deep'])
+    t.ok(gateway.catalogue.find('bad', 'echo'))
+  })
+
+  await t.test('a server that repeats its secret in a refusal tells it to nobody', async t => {
+    await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('complains', 'failed')])
+    const { message } = failure(await gateway.call('odd', 'complain'))
+    const { error } = gateway.desk.get('complains').status
+    for (const text of [message, error]) {
+      t.match(text, /the key .+ is wrong/)
+      t.notMatch(text, /s3cret-value/)
+    }
+  })
+
+  await t.test('a server that never answers what it does not know is greeted as an older one', async t => {
+    await gateway.reaches('silent', 'running')
+    t.equal(await gateway.text('silent', 'echo', { text: 'at last' }), 'at last')
+  })
 })
 
 t.test('a server is started once for all who wait, stopped when it is idle, and listed all the same', async t => {
@@ -192,26 +215,6 @@ t.test('a server that cannot be run says why', async t => {
   await gateway.gateway.kernel().config.setSecret('NOT_SET', 'value')
   await gateway.desk.start('keyless', new AbortController().signal)
   t.match(JSON.parse(await gateway.text('keyless', 'surroundings')), { env: { A: 'value' } })
-})
-
-t.test('a server that repeats its secret in a refusal tells it to nobody', async t => {
-  const key = '[secrets]\nODD_TOKEN = "ODD_KEY"\n'
-  const gateway = await hosted(t, { odd: record([], key), complains: record(['--complains'], key) }, {
-    files: { 'etc/svc/api.env': 'ODD_KEY="s3cret-value"\n' }
-  })
-  await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('complains', 'failed')])
-  const { message } = failure(await gateway.call('odd', 'complain'))
-  const { error } = gateway.desk.get('complains').status
-  for (const text of [message, error]) {
-    t.match(text, /the key .+ is wrong/)
-    t.notMatch(text, /s3cret-value/)
-  }
-})
-
-t.test('a server that never answers what it does not know is greeted as an older one', async t => {
-  const gateway = await hosted(t, { odd: record(['--silent'], 'start_timeout_s = 10\n') })
-  await gateway.reaches('odd', 'running')
-  t.equal(await gateway.text('odd', 'echo', { text: 'at last' }), 'at last')
 })
 
 t.test('records come, change and go while the gateway runs', async t => {
@@ -276,14 +279,14 @@ t.test('nothing is left of a server whose gateway was killed, also when it does 
       }
     }
   })
-  const program = fileURLToPath(new URL('doomed-gateway.js', import.meta.url))
-  const doomed = spawn(process.execPath, [program, home], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => doomed.kill('SIGKILL'))
-  await once(doomed.stdout, 'data')
+  const doomed = spawnSvc(['serve', '--home', home, '--port', '0', '--ready-json'])
+  t.teardown(() => doomed.child.kill('SIGKILL'))
+  const { url } = JSON.parse(await doomed.firstLine) as { readonly url: string }
+  t.equal((await fetch(`${url}/api/mcp/odd/start`, { method: 'POST' })).status, 200, 'it runs')
   const pids = readFileSync(join(home, 'starts'), 'utf8').trim().split('\n').map(Number)
   t.equal(pids.length, 2, 'the server and a child of its own')
-  doomed.kill('SIGKILL')
-  await once(doomed, 'exit')
+  doomed.child.kill('SIGKILL')
+  await once(doomed.child, 'exit')
   t.ok(pids.every(lives), 'both ignore that their gateway is gone')
   writeFileSync(join(home, 'etc/svc/mcp-servers/odd.toml'), record([], 'enabled = false\n'))
   await hosted(t, {}, { home })
