@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { sentenceFor } from '../../plugins/services/demo/sentence.js'
 import { borrowedEngine, build, fakeRegistry, installedCopy, library, machineOf, version } from './installed-copy.js'
+import { run } from './support.js'
 
 t.setTimeout(600_000)
 
@@ -33,15 +34,17 @@ t.test('an installed engine serves, and is not removed under a slot that runs on
   borrowedEngine(home)
   const served = start('serve', '--demo', '--port', '0')
   const url = await served.line(/is ready at (\S+)/)
-  const chat = await svc('chat', 'Hello', '--url', url)
+  // what only asks the gateway needs no program of its own
+  const asked = (...args: string[]): ReturnType<typeof run> => run([...args, '--url', url])
+  const chat = await asked('chat', 'Hello')
   t.equal(chat.stdout.trim(), sentenceFor('svc'), chat.stderr)
   t.match(await svc('engine', 'remove', 'embedded'), { code: 1, stderr: /^Error: slot agent runs on embedded\nUnload it first \(svc slot unload agent\), or use --force\./ })
   t.ok(existsSync(join(engines, 'embedded')))
   t.match(await svc('engine', 'remove', 'embedded', '--force'), { code: 0, stdout: 'embedded is removed.\nSlots without an engine now: agent\n', stderr: /Unloading slot agent/ })
   t.notOk(existsSync(join(engines, 'embedded')))
-  t.match(await svc('slot', 'load', 'agent'), { code: 1, stderr: /svc engine install embedded/ })
+  t.match(await asked('slot', 'load', 'agent'), { code: 1, stderr: /svc engine install embedded/ })
   borrowedEngine(home)
-  t.match(await svc('slot', 'load', 'agent'), { code: 0 }, 'one that comes back is used without a restart')
+  t.match(await asked('slot', 'load', 'agent'), { code: 0 }, 'one that comes back is used without a restart')
   served.child.kill('SIGTERM')
   t.match(await served.finished, { code: 0, stdout: /^chat +svc chat --url/m }, 'commands as this user calls them')
 })

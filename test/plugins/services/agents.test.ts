@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -186,7 +186,11 @@ t.test('the skills of an agent are listed by what their files say of them', asyn
   const { skills, count } = (await gateway.call('GET', '/api/agents/skills')).json as { skills: unknown, count: number }
   t.strictSame(skills, said.map(([folder, , name, description]) => ({ agent: 'asks', name, description, path: join(data, 'own/skills', folder, 'SKILL.md') })))
   t.equal(count, said.length)
-  for (let i = 0; i < 510; i++) await write(`own/skills/many/${i}/SKILL.md`, '')
+  for (let i = 0; i < 510; i++) {
+    const folder = join(data, 'own/skills/many', String(i))
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'SKILL.md'), '')
+  }
   t.equal((await gateway.call('GET', '/api/agents/skills')).json.count, 500, 'what an agent can write without end is listed up to here')
 })
 
@@ -495,25 +499,22 @@ t.test('npm brings the version that was asked for, or the installation fails; an
   t.teardown(() => rm(cache, { recursive: true, force: true }))
   const registry = await tinyRegistry(t)
   const gateway = await gatewayOf(t, { npm: { installer_env: { NPM_CONFIG_REGISTRY: registry.url, NPM_CONFIG_CACHE: cache } } })
-  await gateway.call('POST', '/api/agents/install', { name: 'asks' })
-  t.match(await gateway.ended('asks'), { status: 'installed', version: '1.0.0', problem: null })
-  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '3.0.0' })
-  t.match(await gateway.ended('asks'), { version: '1.0.0', problem: /2\.9\.0 was installed instead of 3\.0\.0/ })
-  t.strictSame(registry.asked.filter(path => path.endsWith('.tgz')).length, 2)
-
-  registry.versions = ['1.0.0', '1.0.1', '3.0.0']
-  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '1.0.1' })
-  t.match(await gateway.ended('asks'), { version: '1.0.1', problem: null }, 'newer than what npm remembers of the registry')
-  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '9.0.0' })
-  t.match(await gateway.ended('asks'), { version: '1.0.1', problem: /^npm install ended with 1: .*(ETARGET|No matching version)/ })
-
   const row = async (): Promise<unknown> => (await gateway.call('GET', '/api/services')).json.services[0]
   const act = (action: string): ReturnType<Agents['call']> => gateway.call('POST', '/api/services/serves/action', { action })
   t.match(await row(), { id: 'serves', managed: false, runs_as: null, up: false, hints: ['`svc agent install serves` brings it'] })
   t.match(await act('start'), { status: 200, json: { ok: false, problem: 'failed', message: /no unit svc-agent@serves\.service; `svc agent install serves` brings it/ } })
-  await gateway.call('POST', '/api/agents/install', { name: 'serves', switch: true })
-  await gateway.ended('serves')
-  const isUp = { managed: true, runs_as: 'agent', up: true, wired: true, installation: { state: 'installed', version: '1.0.0' }, unit_state: { active_state: 'active', unit_file_state: 'enabled' } }
+  await gateway.call('POST', '/api/agents/install', { name: 'serves' })
+  t.match(await gateway.ended('serves'), { status: 'installed', version: '1.0.0', problem: null })
+  await gateway.call('POST', '/api/agents/serves/upgrade', { to: '3.0.0' })
+  t.match(await gateway.ended('serves'), { version: '1.0.0', problem: /2\.9\.0 was installed instead of 3\.0\.0/ })
+  t.strictSame(registry.asked.filter(path => path.endsWith('.tgz')).length, 2)
+
+  registry.versions = ['1.0.0', '1.0.1', '3.0.0']
+  await gateway.call('POST', '/api/agents/serves/upgrade', { to: '1.0.1' })
+  t.match(await gateway.ended('serves'), { version: '1.0.1', problem: null }, 'newer than what npm remembers of the registry')
+  await gateway.call('POST', '/api/agents/serves/upgrade', { to: '9.0.0' })
+  t.match(await gateway.ended('serves'), { version: '1.0.1', problem: /^npm install ended with 1: .*(ETARGET|No matching version)/ })
+  const isUp = { managed: true, runs_as: 'agent', up: true, wired: true, installation: { state: 'installed', version: '1.0.1' }, unit_state: { active_state: 'active', unit_file_state: 'enabled' } }
   t.match(await row(), isUp)
   t.match(await act('stop'), { json: { ok: true, active: false, message: /until it is started, or the gateway is/ } })
   t.match(await row(), { up: false, runs_as: 'agent', unit_state: { active_state: 'inactive' } })
