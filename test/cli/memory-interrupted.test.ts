@@ -5,13 +5,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { unzip } from '../../plugins/services/memory-engine/transfer/zip.js'
+import { answered } from '../answered.js'
 import { zipInMemory } from '../plugins/services/memory-engine/models-support.js'
 import { fakeHindsight, type FakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
 import { memoryHost, type MemoryHost } from '../plugins/services/memory/host.js'
 import { FakeProcess } from './support.js'
 
 const WIRE = '/api/memory/hindsight/v1/default/banks'
-const DOCUMENTS = 2000
+const DOCUMENTS = 1200
 
 /** An archive of as many documents, made of one of a single document. */
 async function largeArchive (host: MemoryHost): Promise<Buffer> {
@@ -37,11 +38,12 @@ t.test('an interrupted import is undone, into a new bank and into one that is th
   const [banks, before] = [(await host.call('GET', WIRE)).json, await texts()]
   for (const [bank, ...rule] of [['project__new'], ['project__old', '--on-conflict', 'replace']] as const) {
     const svc = new FakeProcess()
+    const isBegun = answered(`POST ${WIRE}/${bank}/transfer/import`)
     const left = svc.run('memory', 'import', bank, file, ...rule, '--url', host.baseUrl)
-    const { json: { operations: [{ id }] } } = await host.until(`${WIRE}/${bank}/operations?type=import_bank`, json => json.operations?.length === 1)
+    await isBegun
     svc.send('SIGINT')
     t.match(await left, { code: 130, stdout: /^$/, stderr: `The import is cancelled, and ${bank} is as it was.\n` })
-    t.match((await host.call('GET', `${WIRE}/${bank}/operations/${id}`)).json, { status: 'cancelled' })
+    t.match((await host.call('GET', `${WIRE}/${bank}/operations?type=import_bank`)).json, { total: 1, operations: [{ status: 'cancelled' }] })
   }
   t.same((await host.call('GET', WIRE)).json, banks, 'no bank is new')
   t.same(await texts(), before)
@@ -63,7 +65,7 @@ async function served (t: Test, operation: (request: IncomingMessage, response: 
       for (const what of ['import', 'export']) {
         fake.instead.set(`/v1/default/banks/shared/transfer/${what}`, (_request, response) => {
           svc.send('SIGINT')
-          answered(response, 202, { operation_id: 'op-7', status: 'pending' })
+          say(response, 202, { operation_id: 'op-7', status: 'pending' })
         })
       }
       return svc.run('memory', ...args, '--url', host.baseUrl)
@@ -71,13 +73,13 @@ async function served (t: Test, operation: (request: IncomingMessage, response: 
   }
 }
 
-function answered (response: ServerResponse, status: number, value: object): void {
+function say (response: ServerResponse, status: number, value: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
 }
 
 t.test('an interruption before the answer cancels what had begun, and says what a server may keep', async t => {
   const folder = t.testdir({ 'a.zip': 'PK' })
-  const { fake, interrupted } = await served(t, (_request, response) => answered(response, 200, { success: true, operation_id: 'op-7' }))
+  const { fake, interrupted } = await served(t, (_request, response) => say(response, 200, { success: true, operation_id: 'op-7' }))
   t.match(await interrupted('import', 'shared', join(folder, 'a.zip')), {
     code: 130, stdout: /^$/, stderr: 'The import is cancelled. What the server had imported before stays in shared.\n'
   })
@@ -91,8 +93,8 @@ t.test('what can no longer be cancelled is told: one that is being committed, on
   let now: object = { operation_id: 'op-7', status: 'processing' }
   let refusal = 409
   const { interrupted } = await served(t, ({ method }, response) => {
-    if (method === 'DELETE') answered(response, refusal, { detail: 'it cannot be cancelled' })
-    else answered(response, 200, now)
+    if (method === 'DELETE') say(response, refusal, { detail: 'it cannot be cancelled' })
+    else say(response, 200, now)
   })
   t.match(await interrupted('import', 'shared', file), {
     code: 130, stderr: 'The import cannot be cancelled any more: it is being committed. It is operation op-7 of shared.\n'
