@@ -23,6 +23,8 @@ const leaf = object({
 const DEEPEST = 8
 /** An expression of more parts is none that SQLite takes. */
 const MOST_PARTS = 500
+/** Each is compared with each tag of a memory. */
+const MOST_ASIDE = 20
 
 /** A tag group of the wire. */
 export const tagGroup: Shape<TagGroup> = (value, at, reading) => read(value, at, reading, 1)
@@ -67,6 +69,7 @@ export function tagCondition (
   if (tags === null || (tags.length === 0 && mode !== 'exact')) return null
   const wanted = [...new Set(tags)]
   const isAny = mode === 'any' || mode === 'any_strict'
+  if (aside.length > MOST_ASIDE) throw tooMany('tags_aside', `at most ${MOST_ASIDE}`, aside.length)
   if (!isAny && wanted.length > MOST_PARTS) throw tooMany('tags', `at most ${MOST_PARTS} tags that must all be there`, wanted.length)
   if (mode === 'exact') {
     const each = wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)')

@@ -56,6 +56,9 @@ t.test('recall keeps to tags, groups of tags, types, times, scores and the budge
   const modes = { any: 'one three two', any_strict: 'one two', all: 'three two', all_strict: 'two', exact: 'two' }
   for (const [mode, expected] of Object.entries(modes)) t.equal(await found({ tags: ['a', 'User:Bo'], tags_match: mode }), expected, mode)
   t.equal(await found({ tags: [], tags_match: 'exact' }), 'three')
+  const beside = { any: 'four one three two', all: 'four one three two', any_strict: 'one two', exact: 'one' }
+  for (const [mode, expected] of Object.entries(beside)) t.equal(await found({ tags: ['a'], tags_match: mode, tags_aside: ['c', 'd'] }), expected, mode)
+  t.match(await recall(call, 'b', 'sea', { tags: ['a'], tags_aside: Array.from({ length: 2000 }, (_, i) => `x${i}`) }), { status: 422 })
   t.equal(await found({ tag_groups: [{ or: [{ tags: ['c'] }, { and: [{ tags: ['a'] }, { not: { tags: ['User:Bo'] } }] }] }] }), 'four one')
   t.equal(await found({ tag_groups: [{ tags: ['user bo'], resolve: 'fuzzy' }] }), 'two')
   t.equal(await found({ tag_groups: [{ tags: ['zz'], resolve: 'fuzzy' }] }), '')
