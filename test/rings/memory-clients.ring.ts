@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
 import { readArchive } from '../../plugins/services/memory-engine/transfer/read-archive.js'
 import { agentsRemember } from '../plugins/mcp/memory-agents.js'
+import { form, zipInMemory } from '../plugins/services/memory-engine/models-support.js'
 import { shapeDifferences } from '../plugins/services/memory-engine/shape-differences.js'
 import { brought, lacking, runClient, scriptsBeside } from './support/clients.js'
 import { recorded, typeCheck, type Exchange, type HindsightApi } from './support/hindsight-exchanges.js'
@@ -118,6 +119,59 @@ async function succeeds (t: Test, server: HindsightServer, front: string): Promi
   t.ok(part.returned_nodes >= 2, `${part.returned_nodes} nodes`)
 }
 
+/** More facts than an engine tells of a graph at once, the oldest of them of one document, and more pairs of names. */
+function largeArchive (): Buffer {
+  const crowd = Array.from({ length: 65 }, (_, n) => `Crowd${n}`)
+  const facts = Array.from({ length: 2_050 }, (_, n) => {
+    const at = new Date(Date.UTC(2000, 0, 1 + n)).toISOString()
+    const entities = n < 3 ? ['Ann', `Zed${n}`] : n < 5 ? crowd : []
+    return { text: `Note ${n}.`, fact_type: 'world', mentioned_at: at, event_date: at, created_at: at, metadata: {}, tags: [], entities }
+  })
+  const documents = [{ id: 'old', facts: facts.slice(0, 3) }, { id: 'new', facts: facts.slice(3) }]
+  const counts = { document_count: documents.length, fact_count: facts.length, observation_count: 0 }
+  const zip = zipInMemory()
+  const manifest = { schema_version: 1, source_bank_id: 'x', exported_at: new Date(0).toISOString(), archive_type: 'documents', ...counts }
+  zip.add('manifest.json', Buffer.from(JSON.stringify(manifest)))
+  for (const [n, document] of documents.entries()) {
+    zip.add(`documents/${n}.json`, Buffer.from(JSON.stringify({ original_text: null, retain_params: null, tags: [], chunks: [], ...document })))
+  }
+  return zip.end()
+}
+
+async function drawsLarge (t: Test, url: string): Promise<void> {
+  const wire = `${url}/api/memory/hindsight/v1/default/banks/large`
+  const ask = async (address: string, options: RequestInit = {}) => {
+    const answer = await fetch(address, options)
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers of several routes
+    return { status: answer.status, json: await answer.json() as any }
+  }
+  await ask(wire, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{}' })
+  const [body, headers] = form('file', 'large.zip', largeArchive())
+  const begun = await ask(`${wire}/document-transfer`, { method: 'POST', headers, body: new Uint8Array(body) })
+  t.equal(begun.status, 202, JSON.stringify(begun.json))
+  let state = 'pending'
+  while (state === 'pending' || state === 'processing') state = (await ask(`${wire}/operations/${begun.json.operation_id}`)).json.status
+  t.equal(state, 'completed')
+  const part = (query: string) => ask(`${url}/api/memory/banks/large/graph/subgraph?${query}`)
+  const labels = async (query: string): Promise<readonly string[]> =>
+    (await part(query)).json.nodes.map(({ data }: { data: { label: string } }) => data.label).sort()
+
+  const [{ id }] = (await ask(`${wire}/memories/list?type=world&q=${encodeURIComponent('Note 0.')}`)).json.items
+  const newest = (await ask(`${wire}/graph?limit=2000`)).json.nodes as ReadonlyArray<{ readonly data: { readonly id: string } }>
+  t.notOk(newest.some(({ data }) => data.id === id), 'it is not among the newest')
+  const around = await part(`mode=ego&node=${id}`)
+  t.match(around, { status: 200, json: { mode: 'ego', center: id, truncated: true, returned_edges: Number } })
+  t.ok((await labels(`mode=ego&node=${id}`)).includes('Note 1.'), 'what shares its document and a name is beside it')
+  t.match(await part('mode=ego&node=00000000-0000-4000-8000-000000000000'), { status: 404, json: { error: { code: 'memory.node_not_found' } } })
+
+  const { items } = (await ask(`${wire}/entities?limit=100`)).json as { readonly items: ReadonlyArray<Record<'id' | 'canonical_name', string>> }
+  const entity = (name: string): string => items.find(({ canonical_name: its }) => its === name)!.id
+  t.match(await part('kind=entities'), { status: 200, json: { mode: 'top', center: null, total_entities: items.length } })
+  t.ok((await labels('kind=entities&q=crowd')).length >= 60)
+  t.same(await labels(`kind=entities&mode=ego&node=${entity('Zed0')}`), ['Ann', 'Zed0'], 'one of the weakest pairs')
+  t.match(await part('kind=entities&mode=ego&node=00000000-0000-4000-8000-000000000000'), { status: 404 })
+}
+
 t.test('clients as they come get the same from a Hindsight server through the gateway and from the embedded engine', async t => {
   const server = await startHindsight(soonFull)
   if (typeof server === 'string') {
@@ -151,6 +205,9 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   t.same(all.filter(each => !asked.has(each)), [], 'no operation of the server is left out')
   for (const [engine, url] of [['a Hindsight server', front], ['the embedded engine', embedded]] as const) {
     await t.test(`an agent remembers over MCP what another agent may and may not see, on ${engine}`, t => agentsRemember(t, url, true))
+  }
+  for (const [engine, url] of [['a Hindsight server', front], ['the embedded engine', embedded]] as const) {
+    await t.test(`of a bank that is larger than what can be drawn, old nodes are drawn too, on ${engine}`, t => drawsLarge(t, url))
   }
   await t.test('what the server answers 410 is made of its successors, and a part of its graph can be drawn', t => succeeds(t, server, front))
   await t.test('a server that is full stays a 503 with the time to come back, on every way to it', t => staysFull(t, server, front))

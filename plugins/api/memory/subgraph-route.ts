@@ -1,14 +1,13 @@
 import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineValue, rowsIn, type MemoryService } from '../../services/memory/ref.js'
+import type { MemoryService } from '../../services/memory/ref.js'
 import { enteredBank } from './access.js'
 import { bankParam, BANKS, tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
 import { memoryApiError } from './errors.js'
-import { subgraphOf, type GraphPart } from './subgraph.js'
+import { subgraphOf } from './subgraph.js'
+import { toldGraph } from './told-graph.js'
 
-/** What is asked of the engine at most, to choose from. */
-const MOST_NODES = 5000
 const most = z.coerce.number().int().min(1).max(500)
 
 const querySchema = z.strictObject({
@@ -27,7 +26,7 @@ const partSchema = z.looseObject({ data: z.looseObject({}) })
 const responseSchema = z.strictObject({
   nodes: z.array(partSchema),
   edges: z.array(partSchema),
-  total_edges: z.int(),
+  total_edges: z.int().meta({ description: 'Of the part that was chosen from: the newest 2,000 memories, the 2,000 entities that are named most, or what is around the node' }),
   total_units: z.int().optional().meta({ description: 'Of memories' }),
   total_entities: z.int().optional().meta({ description: 'Of entities' }),
   returned_nodes: z.int(),
@@ -51,27 +50,17 @@ export function subgraphRoute (memory: MemoryService): AnyRoute {
       const { query: { kind, mode, node, depth, limit, top_k: topK, by, type, q } } = call
       const bank = await enteredBank(memory, call)
       if (mode === 'ego' && node === undefined) throw memoryApiError('memory.invalid_query', 'mode=ego needs the id of a node', { param: 'node' })
-      const isMemories = kind === 'memories'
-      const path = bankPath(bank, ...isMemories ? ['graph'] : ['entities', 'graph'])
-      const asked = new URLSearchParams({ limit: String(MOST_NODES) })
-      if (isMemories && type !== undefined) asked.set('type', type)
-      if (isMemories && q !== undefined) asked.set('q', q)
-      const value = await engineValue(memory.engine(), { method: 'GET', path, query: asked.toString(), signal: call.signal })
-      const all = rowsIn(value, 'nodes', path) as unknown as readonly GraphPart[]
-      const isAsked = ({ data }: GraphPart): boolean => String(data.label).toLowerCase().includes(q?.toLowerCase() ?? '')
-      const nodes = isMemories ? all : all.filter(isAsked)
-      const edges = rowsIn(value, 'edges', path) as unknown as readonly GraphPart[]
-      const part = subgraphOf({ nodes, edges }, { mode, node, depth, limit, topK, by })
+      const place = { engine: memory.engine(), bank, signal: call.signal }
+      const told = await toldGraph(place, { kind, node: mode === 'ego' ? node : undefined, depth, type, q })
+      const part = subgraphOf(told, { mode, node, depth, limit, topK, by })
       if (part === null) throw memoryApiError('memory.node_not_found', `the graph of '${bank}' has no node '${node!.slice(0, 100)}'`, { param: 'node' })
-      const told = value as Readonly<Record<string, unknown>>
-      const total = Number(isMemories ? told.total_units ?? all.length : told.total_entities ?? all.length)
       return {
         ...part,
-        total_edges: Number(told.total_edges ?? edges.length),
-        ...isMemories ? { total_units: total } : { total_entities: total },
+        total_edges: told.totalEdges,
+        ...kind === 'memories' ? { total_units: told.total } : { total_entities: told.total },
         returned_nodes: part.nodes.length,
         returned_edges: part.edges.length,
-        truncated: part.nodes.length < total,
+        truncated: part.nodes.length < told.total,
         mode,
         center: mode === 'ego' ? node! : null
       }

@@ -1,8 +1,9 @@
+import { entitiesAround, MOST_AROUND } from './around.js'
 import { groupsCondition, joined, readTagGroups, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { needBank } from '../store/bank-table.js'
 import { containing, literal } from '../store/like.js'
 import type { Store } from '../store/store.js'
-import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
+import { BANK, json, WireError, type Handler, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
 import { int, listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 
@@ -86,8 +87,8 @@ function entities ({ core: { store }, params, query, ignored }: WireCall): Retur
   const filter = filterOf(store, bank.seq, given, ignored)
   const rows = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq DESC LIMIT ? OFFSET ?', [given.limit, given.offset])
   const { total } = store.get<{ total: number }>(
-    `SELECT count(DISTINCT e.seq) AS total FROM entities e JOIN memory_entities me ON me.entity = e.seq
-     JOIN memories m ON m.seq = me.memory AND m.state = 'valid' WHERE ${filter.sql}`, filter.values)!
+    `SELECT count(*) AS total FROM entities e WHERE e.bank = ? AND EXISTS (SELECT 1 FROM memory_entities me
+     JOIN memories m ON m.seq = me.memory AND m.state = 'valid' WHERE me.entity = e.seq AND ${filter.sql})`, [bank.seq, ...filter.values])!
   return json({ items: rows.map(shown), total, limit: given.limit, offset: given.offset })
 }
 
@@ -102,19 +103,30 @@ function entity ({ core: { store }, params, query, ignored }: WireCall): ReturnT
 
 const EDGE_COLOR = '#ffd700'
 
-/** Entities that are named together. */
-function graph ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
+/** Entities that are named together: the most frequent ones, or those around one. */
+async function graph ({ core: { store }, params, query, ignored }: WireCall): Promise<WireAnswer> {
   const given = readQuery(query, ignored, {
-    limit: pageLimit(1000), min_count: optional(int({ min: 1 }), 1), ...tagFilter
+    limit: pageLimit(1000), min_count: optional(int({ min: 1 }), 1), ...tagFilter,
+    // beyond the wire: a server names them in `x-ignored-params`
+    around: maybe(text), depth: optional(int({ min: 0, max: 2 }), 1)
   }, ['tags'])
   const bank = needBank(store, params.bank_id!)
-  const filter = filterOf(store, bank.seq, given, ignored)
+  const { around: id, depth, limit } = given
+  const part = id === null ? null : await entitiesAround(store, bank, { id, depth, most: Math.min(limit, MOST_AROUND) })
+  const within = (entity: string): Condition[] =>
+    part === null ? [] : [{ sql: `${entity} IN (SELECT value FROM json_each(?))`, values: [JSON.stringify(part.entities)] }]
+  const meant = filterOf(store, bank.seq, given, ignored)
+  const filter = joined([meant, ...within('e.seq')], 'AND')
+  // from the memories that are meant, and not from each entity with each: CROSS keeps to that order, and + to no index
+  const pairs = joined([meant, ...within('+e.seq'), ...within('+e2.seq')], 'AND')
+  const [from, join, memories] = part === null ? ['memory_entities a', 'JOIN', []]
+    : ['json_each(?) AS wanted CROSS JOIN memory_entities a ON a.memory = wanted.value', 'CROSS JOIN', [JSON.stringify(part.memories)]]
   const rows = store.all<{ source: string, target: string, weight: number, last: number | null }>(
     `SELECT e.id AS source, e2.id AS target, count(*) AS weight, max(m.mentioned_at) AS last
-     FROM memory_entities a JOIN memory_entities b ON b.memory = a.memory AND b.entity > a.entity
-     JOIN entities e ON e.seq = a.entity JOIN entities e2 ON e2.seq = b.entity
-     JOIN memories m ON m.seq = a.memory AND m.state = 'valid' WHERE ${filter.sql}
-     GROUP BY e.seq, e2.seq HAVING count(*) >= ? ORDER BY weight DESC LIMIT ?`, [...filter.values, given.min_count, given.limit])
+     FROM ${from} ${join} memory_entities b ON b.memory = a.memory AND b.entity > a.entity
+     ${join} entities e ON e.seq = a.entity ${join} entities e2 ON e2.seq = b.entity
+     ${join} memories m ON m.seq = a.memory AND m.state = 'valid' WHERE ${pairs.sql}
+     GROUP BY e.seq, e2.seq HAVING count(*) >= ? ORDER BY weight DESC LIMIT ?`, [...memories, ...pairs.values, given.min_count, given.limit])
   const nodes = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq LIMIT ?', [given.limit])
   const ids = new Set(nodes.map(({ id }) => id))
   const between = rows.filter(({ source, target }) => ids.has(source) && ids.has(target))

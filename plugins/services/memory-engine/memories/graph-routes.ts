@@ -1,10 +1,11 @@
+import { memoriesAround, MOST_AROUND } from './around.js'
 import { edgesOf, type Edge } from './graph.js'
 import { joined, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { chunkId, namesOf, SHOWN, type ShownMemory } from './view.js'
 import { containing } from '../store/like.js'
 import { needBank } from '../store/bank-table.js'
-import { BANK, json, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
+import { BANK, json, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
+import { int, listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 
 export const routes: readonly WireRoute[] = [{ method: 'GET', path: `${BANK}/graph`, handler: graph }]
@@ -14,11 +15,13 @@ const colors: Readonly<Record<Edge['kind'], string>> = {
   entity: '#ffd700', document: '#66bb6a', tag: '#ab47bc', temporal: '#00bcd4', semantic: '#ff69b4'
 }
 
-/** The newest memories that hold what is asked for, and what ties them. */
-function graph ({ core, params, query, ignored }: WireCall): ReturnType<Handler> {
+/** The newest memories that hold what is asked for, or those of them that are around one, and what ties them. */
+async function graph ({ core, params, query, ignored }: WireCall): Promise<WireAnswer> {
   const given = readQuery(query, ignored, {
     type: maybe(text), limit: pageLimit(1000), q: maybe(text), tags: maybe(listOf(text)),
-    tags_match: optional(oneOf(...tagModes), 'all_strict'), document_id: maybe(text), chunk_id: maybe(text)
+    tags_match: optional(oneOf(...tagModes), 'all_strict'), document_id: maybe(text), chunk_id: maybe(text),
+    // beyond the wire: a server names them in `x-ignored-params`
+    around: maybe(text), depth: optional(int({ min: 0, max: 2 }), 1)
   }, ['tags'])
   const bank = needBank(core.store, params.bank_id!)
   const all: (Condition | null)[] = [
@@ -31,11 +34,16 @@ function graph ({ core, params, query, ignored }: WireCall): ReturnType<Handler>
     all.push({ sql: `? || '_' || d.document_id || '_' || c.chunk_index = ?`, values: [bank.bank_id, given.chunk_id] })
   }
   const { sql, values } = joined(all.filter(each => each !== null), 'AND')
+  const { around: id, depth, limit } = given
+  const part = id === null ? null : memoriesAround(core, bank, { id, depth, most: Math.min(limit, MOST_AROUND) })
+  const [place, places] = part === null ? ['', []] : [' AND m.seq IN (SELECT value FROM json_each(?))', [JSON.stringify(part)]]
   const rows = core.store.all<ShownMemory>(
-    `${SHOWN} WHERE ${sql} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, given.limit])
-  const { total } = core.store.get<{ total: number }>(`SELECT count(*) AS total FROM (${SHOWN} WHERE ${sql})`, values)!
+    `${SHOWN} WHERE ${sql}${place} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, ...places, given.limit])
+  // an index alone counts them where nothing is said of documents
+  const shown = given.document_id === null && given.chunk_id === null ? 'SELECT 1 FROM memories m' : SHOWN
+  const { total } = core.store.get<{ total: number }>(`SELECT count(*) AS total FROM (${shown} WHERE ${sql})`, values)!
   return json({
-    nodes: rows.map(row => ({ data: nodeOf(row) })), edges: edgesOf(core, rows).map(edge => ({ data: edgeOf(edge) })),
+    nodes: rows.map(row => ({ data: nodeOf(row) })), edges: (await edgesOf(core, rows)).map(edge => ({ data: edgeOf(edge) })),
     table_rows: rows.map(row => tableRow(bank.bank_id, row)), total_units: total, limit: given.limit
   })
 }

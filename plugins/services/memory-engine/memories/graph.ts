@@ -1,6 +1,8 @@
 import type { Core } from '../core.js'
+import { differences } from '../recall/hamming.js'
 import { embedIdentity } from '../recall/model-calls.js'
 import { codeOf, dot, knownModel, vectorsOf } from '../recall/vector-table.js'
+import { SLICE_MS, turn } from '../store/turn.js'
 import { namesOf, type ShownMemory } from './view.js'
 
 export interface Edge {
@@ -13,7 +15,7 @@ export interface Edge {
 }
 
 const DAY_MS = 86_400_000
-/** Above that, neighbours by vectors are left out: each is compared with each. */
+/** The first of them are: each is compared with each. */
 const MOST_COMPARED = 2000
 const NEAREST = 3
 const COMPARED_EXACTLY = 12
@@ -21,9 +23,10 @@ const LEAST_COSINE = 0.5
 
 /**
  * How these memories hang together. Those that share a name, a document, a tag or a day are tied as a chain and not each with
- * each, so that a graph grows with its nodes; nearest neighbours come from vectors, where there are some.
+ * each, so that a graph grows with its nodes; nearest neighbours come from vectors, where there are some, of the first 2,000.
+ * Requests are served while vectors are compared.
  */
-export function edgesOf (core: Core, rows: readonly ShownMemory[]): readonly Edge[] {
+export async function edgesOf (core: Core, rows: readonly ShownMemory[]): Promise<readonly Edge[]> {
   const chain = (kind: Edge['kind'], keysOf: (row: ShownMemory) => readonly string[]): Edge[] => {
     const groups = new Map<string, ShownMemory[]>()
     for (const row of rows) {
@@ -43,37 +46,46 @@ export function edgesOf (core: Core, rows: readonly ShownMemory[]): readonly Edg
   })
   return [
     ...chain('entity', namesOf), ...chain('document', row => row.document_id === null ? [] : [row.document_id]),
-    ...chain('tag', row => JSON.parse(row.tags) as string[]), ...temporal, ...semanticEdges(core, rows)
+    ...chain('tag', row => JSON.parse(row.tags) as string[]), ...temporal, ...await semanticEdges(core, rows.slice(0, MOST_COMPARED))
   ]
 }
 
-function semanticEdges (core: Core, rows: readonly ShownMemory[]): readonly Edge[] {
+async function semanticEdges (core: Core, rows: readonly ShownMemory[]): Promise<readonly Edge[]> {
   const identity = embedIdentity(core)
-  if (identity === null || rows.length > MOST_COMPARED) return []
+  if (identity === null) return []
   const ids = new Map(rows.map(row => [row.seq, row.id]))
   const all = vectorsOf(core.store, knownModel(core.store, identity), [...ids.keys()])
     .map(({ seq, vector }) => ({ id: ids.get(seq)!, vector, code: codeOf(vector) }))
+  const words = all[0]?.code.length ?? 0
+  const codes = new Uint32Array(all.length * words)
+  for (const [i, { code }] of all.entries()) codes.set(code, i * words)
   const edges = new Map<string, Edge>()
+  let since = performance.now()
   for (const [i, one] of all.entries()) {
-    const rough = all.map((other, at) => ({ at, distance: distanceOf(one.code, other.code) })).filter(({ at }) => at !== i)
-      .sort((a, b) => a.distance - b.distance).slice(0, COMPARED_EXACTLY)
-    const near = rough.map(({ at }) => ({ at, cosine: dot(one.vector, all[at]!.vector) }))
+    const near = nearestTo(i, differences(one.code, codes, all.length))
+      .map(at => ({ at, cosine: dot(one.vector, all[at]!.vector) }))
       .filter(({ cosine }) => cosine >= LEAST_COSINE).sort((a, b) => b.cosine - a.cosine).slice(0, NEAREST)
     for (const { at, cosine } of near) {
       const [source, target] = [one.id, all[at]!.id].sort() as [string, string]
       edges.set(`${source} ${target}`, { source, target, kind: 'semantic', weight: cosine, name: '' })
     }
+    if (performance.now() - since < SLICE_MS) continue
+    await turn()
+    since = performance.now()
   }
   return [...edges.values()]
 }
 
-function distanceOf (a: Uint32Array, b: Uint32Array): number {
-  let distance = 0
-  for (let i = 0; i < a.length; i++) {
-    let x = a[i]! ^ b[i]!
-    x -= (x >>> 1) & 0x55555555
-    x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
-    distance += Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+/** Those whose signs differ least from those of `i`, in their order. Pure. */
+function nearestTo (i: number, distances: Uint16Array): readonly number[] {
+  const near: number[] = []
+  for (let at = 0; at < distances.length; at++) {
+    const distance = distances[at]!
+    if (at === i || (near.length === COMPARED_EXACTLY && distance >= distances[near.at(-1)!]!)) continue
+    let place = near.length
+    while (place > 0 && distances[near[place - 1]!]! > distance) place--
+    near.splice(place, 0, at)
+    if (near.length > COMPARED_EXACTLY) near.pop()
   }
-  return distance
+  return near
 }

@@ -254,7 +254,7 @@ export class FakeHindsight {
       case 'DELETE operations/:id': return say(409, { detail: `Operation ${rest[1]} cannot be cancelled: status is 'completed'` })
       case 'GET operations/:id': return say(200, this.#operations.get(rest[1]!) ?? { operation_id: rest[1], status: 'not_found' })
       case 'POST files/retain': return say(200, { operation_ids: [randomUUID()] })
-      case 'GET graph': return known === undefined ? missing() : say(200, graphOf(known.units))
+      case 'GET graph': return known === undefined ? missing() : say(200, graphOf(known.units, query))
       default: return say(404, { detail: 'Not Found' })
     }
   }
@@ -304,15 +304,18 @@ function isMeant ({ tags: has }: Pick<Unit, 'tags'>, { tags = [], tags_match: ma
   return leaf(tags as string[], match) && (all as Row[]).every(group)
 }
 
-/** A chain: each memory leads to the next, and all to the first. */
-function graphOf (units: readonly Unit[]): object {
+/** The newest that are asked for, as a chain: each memory leads to the next, and all to the first. */
+function graphOf (all: readonly Unit[], query: URLSearchParams): object {
+  const [document, q, limit] = [query.get('document_id'), query.get('q'), Number(query.get('limit') ?? 1000)]
+  const meant = all.filter(({ document_id: of, text }) => of === (document ?? of) && text.includes(q ?? ''))
+  const units = meant.slice(-limit)
   const edges = units.slice(1).flatMap((unit, i) => [[units[i]!.id, unit.id], ...i > 0 ? [[units[0]!.id, unit.id]] : []])
   return {
     nodes: units.map(({ id, text, mentioned_at: date }) => ({ data: { id, label: text.slice(0, 30), text, date, context: '', entities: '', color: '#90caf9' } })),
     edges: edges.map(([source, target], i) => ({ data: { id: `e${i}`, source, target, linkType: 'temporal', weight: 1, entityName: '' } })),
     table_rows: units.map(({ id, text }) => ({ id, text })),
-    total_units: units.length,
-    limit: 1000
+    total_units: meant.length,
+    limit
   }
 }
 

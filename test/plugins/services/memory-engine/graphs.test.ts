@@ -1,0 +1,73 @@
+import t from 'tap'
+import { noModels, openEngine, openInThread } from './support.js'
+
+interface Edge { readonly source: string, readonly target: string, readonly linkType: string, readonly weight: number }
+interface Graph {
+  readonly nodes: ReadonlyArray<{ readonly data: { readonly id: string, readonly text: string } }>
+  readonly edges: ReadonlyArray<{ readonly data: Edge }>
+}
+
+/** Of 64 numbers that a text decides, up to its first colon. */
+function vectorOf (text: string): readonly number[] {
+  let seed = [...text.split(':')[0]!].reduce((sum, letter) => Math.imul(sum ^ letter.charCodeAt(0), 16_777_619), 2_166_136_261)
+  return Array.from({ length: 64 }, () => {
+    seed = Math.imul(seed ^ (seed >>> 15), 2_246_822_519) + 1
+    return (seed >>> 16) % 2 === 0 ? 1 : -1
+  })
+}
+
+const said = (content: string, n: number): object => ({ content, timestamp: new Date(Date.UTC(2000, 0, 1 + 2 * n)).toISOString(), document_id: `d${n}` })
+
+/** Texts that are next to each other by vectors. */
+function near ({ nodes, edges }: Graph): readonly string[] {
+  const texts = new Map(nodes.map(({ data: { id, text } }) => [id, text]))
+  return edges.filter(({ data: { linkType, weight } }) => linkType === 'semantic' && weight > 0.99)
+    .map(({ data: { source, target } }) => [texts.get(source), texts.get(target)].toSorted().join(' '))
+}
+
+t.test('of a bank of any size the newest memories are tied by their vectors, and so are those around an old one; others are served meanwhile', async t => {
+  const { call } = openEngine(t, {
+    abilities: () => ({ ...noModels, embed: { model: 'm', why: null } }),
+    run: errand => {
+      if (errand.to !== 'embed') return Promise.reject(new Error('no answer'))
+      const { input } = JSON.parse(Buffer.from(errand.body).toString()) as { readonly input: readonly string[] }
+      const data = input.map((text, index) => ({ index, embedding: vectorOf(text) }))
+      return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
+    }
+  })
+  const notes = Array.from({ length: 2_300 }, (_, n) => said(`Note ${n}.`, 10 + n))
+  const items = [said('Old twin:a', 0), said('Stranger.', 1), said('Old twin:b', 3), ...notes, said('New twin:a', 6_000), said('New twin:b', 6_001)]
+  t.equal((await call('POST', 'b/memories', { items })).status, 200)
+  for (let left = items.length; left > 0;) left = (await call('GET', 'b/embeddings')).body.pending
+  const answered: string[] = []
+  const asked = async (path: string): Promise<Graph> => {
+    const { status, body } = await call('GET', path)
+    t.equal(status, 200)
+    answered.push(path)
+    return body as Graph
+  }
+  const [graph] = await Promise.all([asked('b/graph?limit=5000'), asked('b/config')])
+  t.equal(graph.nodes.length, items.length)
+  t.same(near(graph), ['New twin:a New twin:b'])
+  t.same(answered, ['b/config', 'b/graph?limit=5000'])
+  const { body: { items: [old] } } = await call('GET', `b/memories/list?q=${encodeURIComponent('Old twin:a')}`)
+  t.same(near(await asked(`b/graph?around=${old.id}`)), ['Old twin:a Old twin:b'])
+})
+
+t.test('what is around a memory reads as many rows in a large bank as in a small one', async t => {
+  const { call, rows } = openInThread(t)
+  const more = { tags: ['all'], entities: [{ text: 'Ann' }] }
+  const items = (from: number, count: number): object[] =>
+    Array.from({ length: count }, (_, n) => ({ ...said(`Note ${from + n}.`, from + n), ...more }))
+  await call('POST', 'b/memories', { items: items(0, 100) })
+  const { body: { items: [{ id }] } } = await call('GET', `b/memories/list?q=${encodeURIComponent('Note 7.')}`)
+  const around = async (): Promise<{ readonly texts: readonly string[], readonly cost: number }> => {
+    const before = rows()
+    const { body: { nodes } } = await call<Graph>('GET', `b/graph?around=${id}&depth=2`)
+    return { texts: nodes.map(({ data }) => data.text), cost: rows() - before }
+  }
+  const small = await around()
+  t.same(small.texts, [9, 8, 7, 6, 5].map(n => `Note ${n}.`))
+  await call('POST', 'b/memories', { items: items(100, 2_400) })
+  t.same(await around(), small)
+})
