@@ -2,7 +2,7 @@ import type { Core } from '../core.js'
 import { differences } from '../recall/hamming.js'
 import { embedIdentity } from '../recall/model-calls.js'
 import { codeOf, dot, knownModel, vectorsOf } from '../recall/vector-table.js'
-import { SLICE_MS, turn } from '../store/turn.js'
+import { Turns } from '../store/turn.js'
 import { namesOf, type ShownMemory } from './view.js'
 
 export interface Edge {
@@ -60,7 +60,7 @@ async function semanticEdges (core: Core, rows: readonly ShownMemory[]): Promise
   const codes = new Uint32Array(all.length * words)
   for (const [i, { code }] of all.entries()) codes.set(code, i * words)
   const edges = new Map<string, Edge>()
-  let since = performance.now()
+  const turns = new Turns(core.closing)
   for (const [i, one] of all.entries()) {
     const near = nearestTo(i, differences(one.code, codes, all.length))
       .map(at => ({ at, cosine: dot(one.vector, all[at]!.vector) }))
@@ -69,9 +69,7 @@ async function semanticEdges (core: Core, rows: readonly ShownMemory[]): Promise
       const [source, target] = [one.id, all[at]!.id].sort() as [string, string]
       edges.set(`${source} ${target}`, { source, target, kind: 'semantic', weight: cosine, name: '' })
     }
-    if (performance.now() - since < SLICE_MS) continue
-    await turn()
-    since = performance.now()
+    await turns.next()
   }
   return [...edges.values()]
 }

@@ -3,8 +3,7 @@ export function turn (): Promise<void> {
   return new Promise(resolve => { setImmediate(resolve) })
 }
 
-/** How long one slice may take, of work that is cut by time. */
-export const SLICE_MS = 4
+const SLICE_MS = 4
 
 /** Slices of a long walk: a turn whenever one is over. */
 export class Turns {
