@@ -63,11 +63,17 @@ export function consolidationWork (core: Core): Work {
   }
 }
 
-/** Facts that no consolidation has seen, oldest first. */
+/**
+ * Facts that no consolidation has seen, oldest first. What is to give way to facts waits for them: with it would go what was made
+ * of it, and of others.
+ */
 function openFacts ({ store }: Core, bank: BankRow, scopes: ReadonlyArray<readonly string[]> | null): readonly MemoryRow[] {
   const limit = Number(configOf(bank).consolidation_max_memories_per_round)
   const rows = store.all<MemoryRow>(`SELECT * FROM memories WHERE bank = ? AND state = 'valid' AND fact_type <> 'observation'
-    AND consolidated_at IS NULL AND consolidation_failed_at IS NULL ORDER BY seq LIMIT ?`, [bank.seq, Math.max(1, limit)])
+    AND consolidated_at IS NULL AND consolidation_failed_at IS NULL AND coalesce(document, 0) NOT IN (
+      SELECT d.seq FROM operations o JOIN documents d ON d.bank = ? AND d.document_id = o.document_id
+      WHERE o.bank_id = ? AND o.type = 'graph_maintenance' AND o.status IN ('pending', 'processing'))
+    ORDER BY seq LIMIT ?`, [bank.seq, bank.seq, bank.bank_id, Math.max(1, limit)])
   const wanted = scopes?.map(tags => scopeKey(tags))
   return wanted === undefined ? rows : rows.filter(({ tags }) => wanted.includes(scopeKey(JSON.parse(tags) as string[])))
 }

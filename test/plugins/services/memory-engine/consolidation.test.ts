@@ -197,6 +197,38 @@ t.test('where the graph is on, facts take the place of the text that they name a
   t.match((await call('POST', 'b/health/llm')).body, { operations: [{ operation: 'retain', ok: true, status: 'connected' }, {}, {}] })
 })
 
+t.test('a text whose facts are still to be found is not consolidated before it gives way to them', async t => {
+  const shown: string[] = []
+  const extractions: Array<() => void> = []
+  const { call } = openWithChat(t, async question => {
+    const text = question.messages.at(-1)!.content
+    if (!text.includes('NEW FACTS')) {
+      await new Promise<void>(resolve => { extractions.push(resolve) })
+      return JSON.stringify({ facts: [{ text: `Known: ${text.split('\n').at(-1)!}` }] })
+    }
+    shown.push(text.split('NEW FACTS')[1]!)
+    return JSON.stringify({ creates: [{ text: 'Things are known.', source_fact_ids: idsIn(question, 'NEW FACTS') }] })
+  }, { abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true }) })
+  const asked = async (): Promise<void> => {
+    while (extractions.length === 0) await call('GET', '/health')
+    extractions.shift()!()
+  }
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  const { body: { operation_id: id } } = await call('POST', 'b/consolidate')
+  await call('POST', 'b/memories', { items: [{ content: 'Bob sails.' }] })
+  await asked()
+  t.match(await over(call, 'b', id), { status: 'completed', result_metadata: { memories_processed: 1 } })
+  t.match(shown, [/Known: Alice/])
+  t.notMatch(shown[0], /Bob/)
+  await asked()
+  while (shown.length === 1) await call('GET', '/health')
+  t.match(shown[1], /Known: Bob/)
+  const [{ id: last }] = (await call('GET', 'b/operations?type=consolidation&limit=1')).body.operations
+  t.match(await over(call, 'b', last), { status: 'completed' })
+  t.match((await call('GET', 'b/stats')).body, { total_observations: 2, pending_consolidation: 0 })
+  for (const each of [last, id]) t.match(await call('POST', `b/operations/${each}/undo`), { status: 200 })
+})
+
 t.test('what is being extracted when the graph is switched off, and what waits for it, is cancelled; the text stays', async t => {
   let [asked, extracts, nonsense] = [0, true, false]
   const options: Parameters<typeof openEngine>[1] = {
