@@ -188,14 +188,18 @@ export function rewriteHidden (
 }
 
 /**
- * The observations that were made from it, alone or with others, and those that could come back by undoing a consolidation.
- * Called in a transaction. Returns how many went.
+ * The observations that were made from it, alone or with others, and those that could come back by undoing a consolidation. The
+ * others are open to the next consolidation again. Called in a transaction. Returns how many went.
  */
 export function deleteDerived (store: Store, memory: number): number {
   const named = 'SELECT consolidation FROM consolidation_memories WHERE memory = ? AND is_fact = 1'
   if (store.get(named, [memory]) !== undefined) store.run(`DELETE FROM consolidations WHERE seq IN (${named})`, [memory])
   const rows = store.all<MemoryRow>(
     `SELECT * FROM memories WHERE fact_type = 'observation' AND seq IN (SELECT memory FROM memory_sources WHERE source = ?)`, [memory])
+  for (const { seq } of rows) {
+    store.run(`UPDATE memories SET consolidated_at = NULL WHERE consolidated_at IS NOT NULL AND seq <> ?
+      AND seq IN (SELECT source FROM memory_sources WHERE memory = ?)`, [memory, seq])
+  }
   return deleteMemories(store, rows)
 }
 

@@ -258,3 +258,19 @@ tested('undoing leaves an observation hidden that was hidden meanwhile, and its 
   await call('PATCH', `b/memories/${id}`, { state: 'invalidated' })
   t.match(await call('DELETE', `b/memories/${id}`), { status: 200 })
 })
+
+tested('a fact whose observation went with another one is consolidated again', async (t, { call, next, told, consolidated, texts }) => {
+  const alice = await told('alice works at Acme')
+  const bob = await told('bob works at Acme')
+  next(creates('Two people work at Acme.'))
+  await consolidated()
+  t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 0 })
+  t.equal((await call('DELETE', `b/memories/${alice}`)).status, 200)
+  t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 1 })
+  next(({ facts }) => {
+    t.same(facts, [bob])
+    return { creates: [{ text: 'Bob works.', source_fact_ids: facts }] }
+  })
+  await consolidated()
+  t.same(await texts(), ['Bob works.', 'bob works at Acme'])
+})
