@@ -68,7 +68,7 @@ async function memoryAround (place: Place, { type, q }: GraphWish, id: string): 
   const memory = await known(place, 'memories', id)
   if (memory === null || memory.state === 'invalidated' || (type !== undefined && memory.type !== type)) return null
   const words = q?.toLowerCase() ?? ''
-  const has = ({ text, context }: Row): boolean => `${String(text)}\n${String(context)}`.toLowerCase().includes(words)
+  const has = ({ text, context }: Row): boolean => `${String(text)}\n${String(context ?? '')}`.toLowerCase().includes(words)
   if (!has(memory)) return null
   const names = Array.isArray(memory.entities) ? memory.entities.slice(0, MOST_NAMES) : []
   // an observation is found by the document of what it was made from
