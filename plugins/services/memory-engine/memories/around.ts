@@ -43,8 +43,8 @@ const BESIDE = `WITH rim (seq) AS (SELECT value FROM json_each(?))
 
 /**
  * A memory and those around it, so many steps away: those that were kept right before and after with the same name, tag or
- * document, those next to it in time, and those next to the middle by vectors. Costs as many steps in indexes as there are
- * found ones, however large the bank is.
+ * document, those next to it in time, and those next to the middle by vectors. Beside the one search by vectors it costs a few
+ * steps in indexes for each that is found, however large the bank is.
  * @returns their numbers; none where there is no such valid memory in the bank
  */
 export function memoriesAround (core: Core, bank: BankRow, { id, depth, most }: Around): readonly number[] {
