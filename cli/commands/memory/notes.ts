@@ -21,7 +21,7 @@ const noteSchema = z.looseObject({
 type Note = z.output<typeof noteSchema>
 const itemsSchema = z.looseObject({ items: z.array(noteSchema), next_cursor: z.string().nullish() })
 const foundSchema = z.looseObject({ items: z.array(noteSchema), ran_on: z.array(z.string()).default([]) })
-const addedSchema = z.looseObject({ id: z.string() })
+const addedSchema = z.looseObject({ id: z.string(), known: z.boolean().default(false) })
 const deletedSchema = z.looseObject({ deleted: z.number() })
 
 const limit = numberOf(z.int().min(1).max(200))
@@ -85,7 +85,8 @@ export function addMemoryNotes (memory: Command, cli: Cli): void {
       const body = { text, dataset, tags: tag, document_id: id }
       const answer = await cli.client(command).raw({ method: 'POST', path: '/api/memory/add', body, timeoutMs: SLOW_MS })
       if (json === true) return cli.out.json(answer)
-      cli.out.line(`Remembered as ${addedSchema.parse(answer).id}.`)
+      const added = addedSchema.parse(answer)
+      cli.out.line(added.known ? `Already known, as ${added.id}.` : `Remembered as ${added.id}.`)
     })
   memory.command('search <query>')
     .description('search memories; prints text, score and source')

@@ -38,7 +38,9 @@ export const addSchema = z.strictObject({
 export const addedSchema = z.strictObject({
   id: z.string(),
   timestamp: z.string(),
-  operation_id: z.string().optional().meta({ description: 'Id of the background operation, if there is one' })
+  operation_id: z.string().optional().meta({ description: 'Id of the background operation, if there is one' }),
+  known: z.boolean().optional().meta({ description: 'True if it was there before: `id` is that of the document that says it. Only the embedded engine looks, and only where no `document_id` was given' }),
+  memory_id: z.string().optional().meta({ description: 'Id of the memory that was there before, if it is a single one' })
 })
 
 export const searchSchema = z.strictObject({

@@ -40,7 +40,7 @@ export function isLarge (items: readonly RetainItem[]): boolean {
 }
 
 /** A very large text in several that make up one document. */
-function piecesOf (item: RetainItem, chunkSize: number): readonly RetainItem[] {
+export function piecesOf (item: RetainItem, chunkSize: number): readonly RetainItem[] {
   if (tokensOf(item.content) <= PART_TOKENS) return [item]
   const texts = chunkText(item.content, Math.max(SLICE_TOKENS * CHARS_PER_TOKEN, chunkSize))
   const documentId = item.documentId ?? randomUUID()

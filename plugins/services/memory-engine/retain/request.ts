@@ -23,6 +23,8 @@ export interface RetainItem {
   readonly observationScopes: unknown
   readonly strategy: string | null
   readonly updateMode: 'replace' | 'append'
+  /** It is not kept where its text is already: see `known.ts`. Of a retain that is not asynchronous. */
+  readonly unlessKnown?: boolean
   /** Of a document that this very retain has begun before. */
   readonly goesOn?: boolean
   /** Where a text comes in several: which of them it is. They follow each other as they are. */
@@ -66,7 +68,9 @@ const item = object({
   tags: maybe(storedTags),
   observation_scopes: maybe(anything),
   strategy: maybe(text),
-  update_mode: maybe(oneOf('replace', 'append'))
+  update_mode: maybe(oneOf('replace', 'append')),
+  // beyond the wire
+  unless_known: maybe(bool)
 })
 const MOST_ITEMS = 100_000
 /** Counted before they are read: one retain is one transaction. */
@@ -109,7 +113,8 @@ export function readRetain (
       return {
         content: each.content, mentionedAt: timeOf(each.timestamp, i, now), timestamp: each.timestamp, context: each.context,
         metadata: each.metadata ?? {}, documentId, tags, entities: each.entities ?? [],
-        observationScopes: each.observation_scopes, strategy: each.strategy, updateMode: each.update_mode ?? 'replace'
+        observationScopes: each.observation_scopes, strategy: each.strategy, updateMode: each.update_mode ?? 'replace',
+        ...each.unless_known === true ? { unlessKnown: true } : {}
       }
     })
   }

@@ -135,7 +135,8 @@ function isSame (row: MemoryRow, item: RetainItem): boolean {
     tagKey(JSON.parse(row.tags) as string[]) === tagKey(item.tags) && item.entities.length === 0 && row.entities === '[]'
 }
 
-function tagKey (tags: readonly string[]): string {
+/** Equal for the same tags in any order. Pure. */
+export function tagKey (tags: readonly string[]): string {
   return JSON.stringify([...tags].sort())
 }
 

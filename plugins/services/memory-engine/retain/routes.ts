@@ -3,6 +3,7 @@ import { ensureBank, findBank, type BankRow } from '../store/bank-table.js'
 import { BANK, bankNotFound, json, WireError, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
 import { configOf } from '../banks/config.js'
 import { findDocument, settleText } from '../store/document-table.js'
+import { knownAs } from './known.js'
 import { isLarge, partsOf, SLICE_TOKENS } from './parts.js'
 import { readRetain, type RetainItem } from './request.js'
 import { dropReplaced, retain } from './retain.js'
@@ -18,8 +19,10 @@ async function retainItems ({ core, params, body, headers, ignored, signal }: Wi
   const { async, items } = request
   const answer = { success: true, bank_id: bank.bank_id, items_count: items.length, async, operation_ids: null }
   if (!async) {
-    await inTurn(core, bank.bank_id, () => retainNow(core, bank.bank_id, items, signal))
-    return json({ ...answer, operation_id: null, usage: noTokens })
+    const known: KnownItem[] = []
+    await inTurn(core, bank.bank_id, () => retainNow(core, bank.bank_id, items, known, signal))
+    const told = items.some(({ unlessKnown }) => unlessKnown === true) ? { known } : {}
+    return json({ ...answer, operation_id: null, usage: noTokens, ...told })
   }
   const { retainLater } = core.hooks
   if (retainLater === null) throw new WireError(501, 'this engine has no queue for an asynchronous retain; send it with async: false')
@@ -29,8 +32,21 @@ async function retainItems ({ core, params, body, headers, ignored, signal }: Wi
 /** Of what a document said before, taken away in one go. */
 const DROPPED_AT_ONCE = 50
 
-/** What a part of an asynchronous retain could hold is one transaction; more is kept slice by slice, until its client leaves. */
-async function retainNow (core: Core, bankId: string, items: readonly RetainItem[], signal: AbortSignal): Promise<void> {
+/** An item that was not kept, because what it says is there. */
+interface KnownItem {
+  /** Its place in the request. */
+  readonly item: number
+  readonly document_id: string
+  readonly memory_id: string | null
+}
+
+/**
+ * What a part of an asynchronous retain could hold is one transaction; more is kept slice by slice, until its client leaves.
+ * @param known gets what was there before
+ */
+async function retainNow (
+  core: Core, bankId: string, given: readonly RetainItem[], known: KnownItem[], signal: AbortSignal
+): Promise<void> {
   const bankNow = (): BankRow => {
     signal.throwIfAborted()
     core.closing.throwIfAborted()
@@ -40,6 +56,11 @@ async function retainNow (core: Core, bankId: string, items: readonly RetainItem
     return bank
   }
   const others = (): Promise<void> => new Promise(resolve => { setImmediate(resolve) })
+  const items = given.filter((each, item) => {
+    const as = each.unlessKnown === true ? knownAs(core, bankNow(), each) : null
+    if (as !== null) known.push({ item, document_id: as.documentId, memory_id: as.memoryId })
+    return as === null
+  })
   const slices = isLarge(items) ? partsOf(items, SLICE_TOKENS, Number(configOf(bankNow()).retain_chunk_size)) : [items]
   let last: RetainItem | undefined
   try {

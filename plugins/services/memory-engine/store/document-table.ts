@@ -116,11 +116,23 @@ export function settledHash (store: Store, { seq, content_hash: hash }: Pick<Doc
 
 /** Whether a document of the bank has just this text, and these tags as far as `isFor` says. */
 export function hasText (store: Store, bank: number, text: string, isFor: (tags: readonly string[]) => boolean): boolean {
+  return documentsOf(store, bank, text).some(({ tags }) => isFor(JSON.parse(tags) as string[]))
+}
+
+/** A document without its text. */
+type DocumentLabel = Pick<DocumentRow, 'seq' | 'document_id' | 'tags' | 'metadata' | 'retain_params'>
+
+/**
+ * Documents of just this text.
+ * @param isLooked whether those that were changed since they were read are looked at, too: each that is of that length is read
+ */
+export function documentsOf (store: Store, bank: number, text: string, isLooked = true): readonly DocumentLabel[] {
   const hash = createHash('sha256').update(text).digest('hex')
-  const changed = store.all<DocumentRow>('SELECT * FROM documents WHERE bank = ? AND content_hash = ? AND text_length = ?', [bank, UNREAD, text.length])
+  const changed = isLooked ? store.all<DocumentRow>(
+    'SELECT * FROM documents WHERE bank = ? AND content_hash = ? AND text_length = ?', [bank, UNREAD, text.length]) : []
   for (const document of changed) settled(store, document)
-  return store.all<{ tags: string }>('SELECT tags FROM documents WHERE bank = ? AND content_hash = ?', [bank, hash])
-    .some(({ tags }) => isFor(JSON.parse(tags) as string[]))
+  return store.all<DocumentLabel>(
+    'SELECT seq, document_id, tags, metadata, retain_params FROM documents WHERE bank = ? AND content_hash = ?', [bank, hash])
 }
 
 /** More of the text is to come: it is told when it is whole. Called in a transaction. */

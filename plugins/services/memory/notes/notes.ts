@@ -26,6 +26,10 @@ export interface AddedNote {
   readonly timestamp: string
   /** Where the engine goes on with it after the answer. */
   readonly operation_id?: string
+  /** It was there before: `id` is that of the document that says it. The embedded engine alone looks. */
+  readonly known?: true
+  /** Where it was there as a single memory. */
+  readonly memory_id?: string
 }
 
 export type AskedDatasets = string | readonly string[] | undefined
@@ -69,6 +73,13 @@ export interface NotePage {
   readonly next_cursor: string | null
 }
 
+/** Of an engine's answer to a retain. */
+interface EngineRetained {
+  readonly operation_id?: unknown
+  /** Of the embedded engine. */
+  readonly known?: ReadonlyArray<{ readonly document_id: string, readonly memory_id: string | null }>
+}
+
 type Enter = (agent: string | null, bank: string, signal: AbortSignal) => Promise<void>
 
 const TYPES = ['world', 'experience', 'observation']
@@ -97,7 +108,8 @@ export class Notes {
   }
 
   /**
-   * Answers when the text is durable. Throws `memory.namespace_invalid`, `validation.invalid` for the id of a document that the
+   * Answers when the text is durable. Without an id, one that the agent has kept there before, with the same tags, is not kept
+   * again by the embedded engine. Throws `memory.namespace_invalid`, `validation.invalid` for the id of a document that the
    * agent may not see, and what the engine refuses.
    */
   async add (identity: MemoryIdentity, note: NewNote, signal: AbortSignal): Promise<AddedNote> {
@@ -120,12 +132,18 @@ export class Notes {
       tags,
       timestamp,
       ...session === null ? {} : { update_mode: 'append' },
-      ...note.metadata === undefined ? {} : { metadata: note.metadata }
+      ...note.metadata === undefined ? {} : { metadata: note.metadata },
+      // a server has no such thing, and to look for it before would race
+      ...engine.name === 'embedded' && replaced === undefined ? { unless_known: true } : {}
     }
     // a server that lets a model read each text first is not waited for
     const body = { items: [item], async: engine.name === 'hindsight' }
     const answer = await engineValue(engine, { method: 'POST', path: `${bankPath(dataset.bank)}/memories`, body, signal })
-    const { operation_id: operation } = (answer ?? {}) as { readonly operation_id?: unknown }
+    const { operation_id: operation, known: [known] = [] } = (answer ?? {}) as EngineRetained
+    if (known !== undefined) {
+      const { document_id: document, memory_id: memory } = known
+      return { id: document, timestamp, known: true, ...memory === null ? {} : { memory_id: memory } }
+    }
     return { id, timestamp, ...typeof operation === 'string' ? { operation_id: operation } : {} }
   }
 

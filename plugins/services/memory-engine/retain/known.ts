@@ -1,0 +1,132 @@
+import { configOf } from '../banks/config.js'
+import type { Core } from '../core.js'
+import type { BankRow } from '../store/bank-table.js'
+import { chunksOf, documentsOf, findDocument, type DocumentRow } from '../store/document-table.js'
+import { textHash, type MemoryRow } from '../store/memory-table.js'
+import type { Store } from '../store/store.js'
+import { chunkText } from './chunk-text.js'
+import { isLarge, piecesOf } from './parts.js'
+import type { RetainItem } from './request.js'
+import { tagKey } from './retain.js'
+
+/** Where an item's text is kept already. */
+export interface KnownAs {
+  readonly documentId: string
+  /** Null where several memories say it, or facts that were made of it. */
+  readonly memoryId: string | null
+}
+
+type Said = Pick<MemoryRow, 'seq' | 'id' | 'tags' | 'metadata' | 'context'>
+const SAID = 'm.seq, m.id, m.tags, m.metadata, m.context'
+const VALID = `m.state = 'valid' AND m.fact_type <> 'observation'`
+
+/**
+ * What says an item's text already, for the same readers, and with all of its metadata: for one that is added to a document, a
+ * part of that document, else a document that says nothing beside it. That is then as new as the item. Null for what is to be
+ * kept. What was edited or invalidated since does not say it any more.
+ */
+export function knownAs (core: Core, bank: BankRow, item: RetainItem): KnownAs | null {
+  // neither is looked for
+  if (item.entities.length > 0 || (item.observationScopes ?? null) !== null) return null
+  const { store } = core
+  const size = Number(configOf(bank).retain_chunk_size)
+  return store.transaction(() => item.updateMode === 'append' ? partOf(core, bank, item, size)
+    : (item.content.length <= size ? soleMemory(core, bank, item) : null) ?? wholeDocument(core, bank, item))
+}
+
+/** Of very many with one text, the newest are looked at: one that is kept beside them is found the next time. */
+const MOST_ALIKE = 200
+
+/** The only memory of a document. */
+function soleMemory (core: Core, bank: BankRow, item: RetainItem): KnownAs | null {
+  const same = core.store.all<Said & { readonly document_id: string }>(
+    `SELECT ${SAID}, d.document_id FROM memories m JOIN documents d ON d.seq = m.document
+     WHERE m.bank = ? AND m.text_hash = ? AND ${VALID}
+       AND NOT EXISTS (SELECT 1 FROM memories o WHERE o.document = m.document AND o.seq <> m.seq)
+       AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.document = m.document AND c.seq IS NOT m.chunk)
+     ORDER BY m.seq DESC LIMIT ${MOST_ALIKE}`,
+    [bank.seq, textHash(item.content)]).find(row => says(row, item))
+  if (same === undefined) return null
+  renew(core, [same.seq], item)
+  return { documentId: same.document_id, memoryId: same.id }
+}
+
+/** A document of just this text, whose memories say it, or facts that were made of it. */
+function wholeDocument (core: Core, bank: BankRow, item: RetainItem): KnownAs | null {
+  // of one that came in several pieces, the text is not put together before it is read
+  for (const document of documentsOf(core.store, bank.seq, item.content, isLarge([item]))) {
+    const { tags, metadata, retain_params: params } = document
+    const { context = null } = JSON.parse(params ?? '{}') as { readonly context?: string | null }
+    if (!says({ tags, metadata: metadata ?? '{}', context }, item)) continue
+    const memories = chunkMemories(core.store, document.seq) ?? (extracts(core) ? factsOf(core.store, document.seq) : [])
+    if (memories.length === 0) continue
+    renew(core, memories, item)
+    return { documentId: document.document_id, memoryId: null }
+  }
+  return null
+}
+
+/** What of a document that grows says it: what was added to it once is not added again. */
+function partOf (core: Core, bank: BankRow, item: RetainItem, size: number): KnownAs | null {
+  const { store } = core
+  const document = findDocument(store, bank.seq, item.documentId!)
+  if (document === undefined) return null
+  // as the first text of it, or as a later one
+  const ways = item.content.length <= size ? [[item.content]] : ['', '\n\n'].map(before =>
+    piecesOf(item, size).flatMap(({ content }, i) => chunkText(i === 0 ? before + content : content, size)))
+  for (const texts of ways) {
+    const rows = texts.map(text => memoryIn(store, bank.seq, document.seq, text, item))
+    const found = rows.filter(row => row !== undefined)
+    if (found.length === texts.length) {
+      renew(core, found.map(({ seq }) => seq), item)
+      return { documentId: document.document_id, memoryId: found.length === 1 ? found[0]!.id : null }
+    }
+    if (extracts(core) && isLast(store, document, texts, item)) return { documentId: document.document_id, memoryId: null }
+  }
+  return null
+}
+
+/** By both indexes: neither the memories of a long document nor those of many with one text are read. */
+function memoryIn (store: Store, bank: number, document: number, text: string, item: RetainItem): Said | undefined {
+  return store.all<Said>(
+    `SELECT ${SAID} FROM memories m INDEXED BY memories_text WHERE m.bank = ? AND m.text_hash = ?
+       AND EXISTS (SELECT 1 FROM memories d INDEXED BY memories_document WHERE d.document = ? AND d.seq = m.seq) AND ${VALID}`,
+    [bank, textHash(text), document]).find(row => says(row, item))
+}
+
+/** Whether facts stand for what was added last: their words are others. */
+function isLast (store: Store, { seq, tags }: DocumentRow, texts: readonly string[], item: RetainItem): boolean {
+  const readers = JSON.parse(tags) as string[]
+  if (!item.tags.every(tag => readers.includes(tag))) return false
+  const last = store.all<{ text: string }>('SELECT text FROM chunks WHERE document = ? ORDER BY chunk_index DESC LIMIT ?', [seq, texts.length])
+  return last.length === texts.length && last.reverse().every(({ text }, i) => text.trim() === texts[i]!.trim())
+}
+
+/** For the same readers, and with all that the item has beside its text. Pure. */
+function says ({ tags, metadata, context }: Pick<Said, 'tags' | 'metadata' | 'context'>, item: RetainItem): boolean {
+  if (context !== item.context || tagKey(JSON.parse(tags) as string[]) !== tagKey(item.tags)) return false
+  const known = new Map(Object.entries(JSON.parse(metadata) as Record<string, string>))
+  return Object.entries(item.metadata).every(([key, value]) => known.get(key) === value)
+}
+
+/** Null where a chunk has no memory that says it. */
+function chunkMemories (store: Store, document: number): readonly number[] | null {
+  const memories = chunksOf(store, document).map(({ seq, text }) => store.get<{ seq: number }>(
+    `SELECT m.seq FROM memories m WHERE m.chunk = ? AND m.text_hash = ? AND ${VALID}`, [seq, textHash(text)])?.seq)
+  const found = memories.filter(seq => seq !== undefined)
+  return found.length === memories.length ? found : null
+}
+
+function factsOf (store: Store, document: number): readonly number[] {
+  return store.all<{ seq: number }>(`SELECT m.seq FROM memories m WHERE m.document = ? AND ${VALID}`, [document]).map(({ seq }) => seq)
+}
+
+function extracts ({ outside: { abilities } }: Core): boolean {
+  return abilities.extracts === true
+}
+
+function renew ({ store, now }: Core, memories: readonly number[], { mentionedAt }: RetainItem): void {
+  // null where the item names no time: the time stays
+  const later = 'coalesce(max(mentioned_at, ?1), mentioned_at, ?1)'
+  for (const seq of memories) store.run(`UPDATE memories SET mentioned_at = ${later}, updated_at = ?2 WHERE seq = ?3`, [mentionedAt, now(), seq])
+}

@@ -1,0 +1,200 @@
+import t from 'tap'
+import mcpMemory from '../../../../plugins/mcp/memory/index.js'
+import mcpServers from '../../../../plugins/mcp/servers/index.js'
+import memoryChat from '../../../../plugins/v1/memory/index.js'
+import { wireGateway } from '../../../wire/wire-gateway.js'
+import { run } from '../../../cli/support.js'
+import { call as callTool, connect } from '../../mcp/memory-agents.js'
+import { openWithChat, over } from '../memory-engine/models-support.js'
+import { noModels, openEngine } from '../memory-engine/support.js'
+import { fakeHindsight } from './fake-hindsight.js'
+import { memoryHost, memoryPlugins, type MemoryHost } from './host.js'
+
+const as = (agent: string, isPrivate = false): Record<string, string> => ({ 'x-svc-agent': agent, ...isPrivate ? { 'x-svc-private': '1' } : {} })
+const bank = '/api/memory/hindsight/v1/default/banks/shared'
+
+interface Kept {
+  readonly id: string
+  readonly memory_id: string
+  readonly text: string
+  readonly timestamp: string
+}
+
+interface Added {
+  readonly id: string
+  readonly known?: true
+  readonly memory_id?: string
+  readonly timestamp: string
+}
+
+interface Memories {
+  readonly add: (text: string, more?: object, headers?: Record<string, string>) => Promise<Added>
+  readonly kept: () => Promise<readonly Kept[]>
+}
+
+function of (host: MemoryHost): Memories {
+  return {
+    add: async (text, more = {}, headers = {}) => (await host.call('POST', '/api/memory/add', { text, ...more }, headers)).json,
+    kept: async () => (await host.call('GET', '/api/memory/list?limit=200')).json.items
+  }
+}
+
+t.test('what an agent adds again makes no second memory, and the answer names the one that is there', async t => {
+  const { add, kept } = of(await memoryHost(t))
+  const first = await add('The printer is on the second floor.', { tags: ['office', 'floors'] })
+  t.notOk('known' in first)
+  const [before] = await kept()
+  const again = await add('The printer  is on the second floor.\n', { tags: ['floors', 'office', 'floors'] })
+  t.match(again, { id: first.id, known: true, memory_id: before!.memory_id, timestamp: /Z$/ })
+  const [after, ...others] = await kept()
+  t.match([after, others.length], [{ id: first.id, memory_id: before!.memory_id, text: 'The printer is on the second floor.' }, 0])
+  t.equal(Date.parse(after!.timestamp), Date.parse(again.timestamp), 'it is as new as what was said last')
+
+  const at = await Promise.all(Array.from({ length: 20 }, () => add('Said by twenty at once.')))
+  t.equal(new Set(at.map(({ id }) => id)).size, 1)
+  t.equal(at.filter(({ known }) => known === true).length, 19)
+  t.equal((await kept()).length, 2)
+})
+
+t.test('what says more, is of others or was changed since is kept beside it', async t => {
+  const host = await memoryHost(t)
+  const { add, kept } = of(host)
+  const text = 'Tea is hot.'
+  await add(text, { metadata: { page: 3 } }, as('alice'))
+  const unlike: ReadonlyArray<readonly [more: object, headers: Record<string, string>, why: string]> = [
+    [{ metadata: { page: 4 } }, as('alice'), 'other metadata'], [{ metadata: { page: 3, line: 1 } }, as('alice'), 'more metadata'],
+    [{ tags: ['x'] }, as('alice'), 'other tags'], [{}, as('bob'), 'another agent'], [{}, {}, 'no agent'],
+    [{}, as('alice', true), 'its private mode'], [{ dataset: 'agents' }, as('alice'), 'another dataset'], [{ document_id: 'own' }, as('alice'), 'an id of its own']
+  ]
+  for (const [more, headers, why] of unlike) {
+    t.notOk('known' in await add(text, more, headers), why)
+    if (why !== 'an id of its own') t.equal((await add(text, more, headers)).known, true, `${why}, again`)
+  }
+  t.match(await add(text, {}, as('alice')), { known: true, id: /./ }, 'fewer metadata say nothing new')
+  t.equal((await kept()).length, 7)
+
+  await t.test('an edited one keeps its words, and what it said before is a memory of its own', async t => {
+    const { id } = await add('Soup is hot.')
+    const memoryOf = async (id: string): Promise<Kept> => (await kept()).find(each => each.id === id)!
+    await host.call('PATCH', `${bank}/memories/${(await memoryOf(id)).memory_id}`, { text: 'Soup is cold.' })
+    const back = await add('Soup is hot.')
+    t.notOk('known' in back)
+    t.match(await memoryOf(id), { text: 'Soup is cold.' })
+    t.match(await add('Soup is cold.'), { known: true, id }, 'by its new words it is known')
+    await host.call('PATCH', `${bank}/memories/${(await memoryOf(back.id)).memory_id}`, { state: 'invalidated' })
+    t.notOk('known' in await add('Soup is hot.'), 'nor does one that was invalidated say it')
+  })
+
+  await t.test('one that was deleted is kept again', async t => {
+    const { id } = await add('Coffee is black.')
+    await host.call('POST', '/api/memory/delete', { ids: [id] })
+    t.notOk('known' in await add('Coffee is black.'))
+  })
+
+  await t.test('a part of a longer document is none that could be deleted with its id', async t => {
+    await host.call('POST', `${bank}/memories`, { items: ['Milk is white.', 'Snow is white.'].map(content => ({ content, document_id: 'white', tags: ['agent:anonymous'], update_mode: 'append' })) })
+    t.notOk('known' in await add('Milk is white.'))
+    await add('Salt is white.', { document_id: 'salt' })
+    t.match(await add('Salt is white.'), { known: true, id: 'salt' })
+  })
+})
+
+t.test('what is said again in a session is in its document once', async t => {
+  const { add, kept } = of(await memoryHost(t))
+  const say = (text: string, session = 's1', more: object = {}): Promise<Added> => add(text, { metadata: { session_id: session }, ...more }, as('alice'))
+  const long = Array.from({ length: 400 }, (_, i) => `Sentence number ${i} of what was said.`).join(' ')
+  const largest = `${long} `.repeat(5)
+  for (const text of ['One.', 'Two.', long, largest]) {
+    t.notOk('known' in await say(text))
+    const count = (await kept()).length
+    t.match(await say(text), { known: true, id: 'alice:s1' }, `${text.length} characters`)
+    t.equal((await kept()).length, count)
+  }
+  const count = (await kept()).length
+  t.match(await say('One.'), { known: true, memory_id: /./ }, 'also where other words came in between')
+  t.equal((await kept()).length, count)
+  t.strictSame((await kept()).filter(({ text }) => text === 'One.').map(({ id }) => id), ['alice:s1'])
+  t.notOk('known' in await say('One.', 's2'), 'another session has its own')
+  t.notOk('known' in await say('One.', 's1', { tags: ['x'] }), 'with other tags it is another one')
+  t.notOk('known' in await say(long, 's3'))
+  t.match(await say(long, 's3'), { known: true, id: 'alice:s3' }, 'a long text that a session begins with')
+})
+
+t.test('a long text is kept once, and again where a part of it was changed since', async t => {
+  const host = await memoryHost(t)
+  const { add, kept } = of(host)
+  const long = Array.from({ length: 400 }, (_, i) => `Line ${i} of a long text.`).join('\n')
+  const { id } = await add(long)
+  const count = (await kept()).length
+  t.ok(count > 1, `${count} memories`)
+  const again = await add(long)
+  t.match(again, { id, known: true })
+  t.notOk('memory_id' in again, 'several memories say it')
+  t.equal((await kept()).length, count)
+  const [memory] = await kept()
+  await host.call('PATCH', `${bank}/memories/${memory!.memory_id}`, { text: 'It was corrected.' })
+  const other = await add(long)
+  t.notOk('known' in other)
+  t.match((await kept()).filter(each => each.id === id && each.text === 'It was corrected.'), { length: 1 }, 'the correction stays')
+  const largest = `${long}\n`.repeat(6)
+  const { id: large } = await add(largest)
+  t.match(await add(largest), { id: large, known: true }, `${largest.length} characters`)
+})
+
+t.test('what facts were made of is kept once, and again where all of them are gone', async t => {
+  const answer = JSON.stringify({ facts: ['Alice works at Acme.', 'Alice lives in Rome.'].map(text => ({ text, fact_type: 'world', entities: [] })) })
+  const { call } = openWithChat(t, ({ messages: [first] }) => first!.content.includes('observations of a long-term memory') ? '{"creates": []}' : answer,
+    { abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true }) })
+  const keep = async (id: string, more: object = {}): Promise<unknown> => {
+    const { body } = await call('POST', 'b/memories', { items: [{ content: 'Hi! I am Alice, of Acme, in Rome.', document_id: id, unless_known: true, ...more }] })
+    const [last] = (await call('GET', 'b/operations?type=graph_maintenance&limit=1')).body.operations
+    await over(call, 'b', last.id)
+    return body.known
+  }
+  t.strictSame(await keep('first'), [])
+  t.strictSame(await keep('second'), [{ item: 0, document_id: 'first', memory_id: null }])
+  t.equal((await call('GET', 'b/memories/list')).body.total, 2)
+  t.strictSame(await keep('session', { update_mode: 'append' }), [])
+  t.match(await keep('session', { update_mode: 'append' }), [{ document_id: 'session' }], 'as what was added to it last')
+  for (const { id } of (await call('GET', 'b/memories/list')).body.items) await call('DELETE', `b/memories/${id}`)
+  t.strictSame(await keep('third'), [])
+})
+
+t.test('on the wire, of several items those are named that are known, and none where it is not asked for', async t => {
+  const { call } = openEngine(t)
+  const known = async (...items: readonly object[]): Promise<unknown> => (await call('POST', 'b/memories', { items })).body.known
+  t.equal(await known({ content: 'One.', document_id: 'a' }), undefined)
+  t.match(await known({ content: 'Two.', document_id: 'b', unless_known: true }, { content: 'One.', document_id: 'c', unless_known: true }, { content: 'One.', document_id: 'd' }),
+    [{ item: 1, document_id: 'a', memory_id: /./ }])
+  t.strictSame((await call('GET', 'b/documents')).body.items.map(({ id }: { id: string }) => id).toSorted(), ['a', 'b', 'd'])
+  t.strictSame(await known({ content: 'One.', document_id: 'e', unless_known: true, entities: [{ text: 'One' }] }), [], 'names that are told with it would be lost')
+})
+
+t.test('tools, chats and the command line tell that it was known', async t => {
+  const host = await memoryHost(t, { plugins: [mcpMemory, mcpServers] })
+  const alice = await connect(t, host.baseUrl, as('alice', true))
+  const first = await callTool(alice, 'memory_add', { text: 'Alice has a cat.' })
+  t.match(await callTool(alice, 'memory_add', { text: 'Alice has a cat.' }), { status: 'ok', id: first.id, known: true, memory_id: /./ })
+  t.equal((await callTool(alice, 'memory_list')).items.length, 1)
+
+  const svc = (...args: string[]): ReturnType<typeof run> => run(['memory', ...args, '--url', host.baseUrl])
+  const { id } = JSON.parse((await svc('add', 'Deploys happen on Tuesdays.', '--json')).stdout) as { readonly id: string }
+  t.match(await svc('add', 'Deploys happen on Tuesdays.'), { code: 0, stdout: `Already known, as ${id}.\n` })
+  t.match(JSON.parse((await svc('add', 'Deploys happen on Tuesdays.', '--json')).stdout), { id, known: true })
+  t.match(await svc('add', 'Deploys happen on Tuesdays.', '--tag', 'work'), { stdout: /^Remembered as / })
+
+  const chats = await wireGateway(t, { plugins: [...memoryPlugins, memoryChat], svc: '[memory]\nenabled = true\n' })
+  for (let n = 0; n < 2; n++) {
+    const answer = await chats.chat({ messages: [{ role: 'user', content: 'Who has a cat?' }], memory: { recall: false } })
+    t.match(await answer.json(), { _svc: { memory: { retain: true } } })
+  }
+  t.match(await (await chats.fetch('/api/memory/list')).json(), { items: [{ text: /^User: Who has a cat\?/, tags: ['chat', 'agent:anonymous'] }], next_cursor: null })
+})
+
+t.test('a Hindsight server is not asked for it', async t => {
+  const fake = await fakeHindsight(t)
+  const { add, kept } = of(await memoryHost(t, { url: fake.url }))
+  for (let n = 0; n < 2; n++) t.notOk('known' in await add('Tea is hot.'))
+  t.equal((await kept()).length, 2)
+  t.notMatch(fake.seen.map(({ body }) => body).join(), 'unless_known')
+})
