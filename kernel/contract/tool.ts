@@ -43,6 +43,8 @@ export interface ToolWords extends ToolAnnotations {
   readonly primary?: string
   /** Arguments whose values are shown nowhere: not in events, audit rows or approvals. */
   readonly secrets?: readonly string[]
+  /** Arguments that stand in no event and no audit row, which any caller reads. An operator who decides on a call sees them. */
+  readonly unwritten?: readonly string[]
 }
 
 /** A tool of a tool server (`/mcp/<server>`) that has no route. What the handler throws is told to the client. */

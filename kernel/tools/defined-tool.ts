@@ -19,6 +19,7 @@ export function definedTool (tool: ToolDefinition, owner: string): OwnTool {
       gated,
       primary: tool.primary ?? null,
       secrets: tool.secrets ?? [],
+      ...tool.unwritten === undefined ? {} : { unwritten: tool.unwritten },
       annotations: annotationsOf(tool),
       owner
     }),

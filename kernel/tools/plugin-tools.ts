@@ -74,8 +74,8 @@ function tried (server: string, name: string, make: () => OwnTool): Made {
   if (!TOOL_SERVER_PATTERN.test(server)) return { tool, message: `'${server}' is not a valid name of a server: a to z, 0 to 9, _ and -, at most 64` }
   try {
     const own = make()
-    const { primary, secrets, inputSchema: { properties } } = own.entry
-    const named = primary === null ? secrets : [...secrets, primary]
+    const { primary, secrets, unwritten = [], inputSchema: { properties } } = own.entry
+    const named = [...secrets, ...unwritten, ...primary === null ? [] : [primary]]
     const odd = named.find(argument => !Object.hasOwn(properties as object, argument))
     return odd === undefined ? own : { tool, message: `it describes '${odd}', which is not one of its arguments` }
   } catch (error) {

@@ -47,6 +47,7 @@ export function routeTool (route: AnyRoute, tool: RouteTool, owner: string): Own
       gated: tool.gated ?? false,
       primary: tool.primary ?? null,
       secrets: tool.secrets ?? [],
+      ...tool.unwritten === undefined ? {} : { unwritten: tool.unwritten },
       annotations: annotationsOf(tool),
       owner
     }),

@@ -142,11 +142,12 @@ function flat (args: Args): Args {
   return typeof inner === 'object' && inner !== null && !Array.isArray(inner) && Object.keys(rest).length === 0 ? inner as Args : args
 }
 
-/** Where one argument is a secret, one that the tool does not have may hold it: it is refused, and written down all the same. */
+/** Where one argument is hidden, one that the tool does not have may hold it: it is refused, and written down all the same. */
 function hidden (args: Args, entry: ToolEntry | null): Args {
-  if (entry === null || entry.secrets.length === 0) return args
-  const { secrets, inputSchema: { properties } } = entry
-  const isShown = (key: string): boolean => !secrets.includes(key) && Object.hasOwn((properties ?? {}) as object, key)
+  const unwritten = entry === null ? [] : [...entry.secrets, ...entry.unwritten ?? []]
+  if (entry === null || unwritten.length === 0) return args
+  const { inputSchema: { properties } } = entry
+  const isShown = (key: string): boolean => !unwritten.includes(key) && Object.hasOwn((properties ?? {}) as object, key)
   return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, isShown(key) ? value : HIDDEN]))
 }
 

@@ -17,6 +17,8 @@ export interface ToolEntry {
   readonly primary: string | null
   /** Arguments that are shown nowhere. */
   readonly secrets: readonly string[]
+  /** Arguments that stand in no event and no audit row. */
+  readonly unwritten?: readonly string[]
   readonly annotations: ToolAnnotations
   /** Plugin that brings it, or the source (`ToolSource.id`). */
   readonly owner: string

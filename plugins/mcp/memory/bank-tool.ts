@@ -26,6 +26,8 @@ export interface BankTool<S extends z.ZodObject> {
   readonly query?: (input: z.output<S>) => Readonly<Record<string, string | number>>
   /** May ask the engine before. */
   readonly body?: (input: z.output<S>, asker: Asker) => unknown
+  /** What is remembered: other agents read the trail of calls. */
+  readonly unwritten?: readonly (keyof z.output<S> & string)[]
   /** For audit rows of what deletes. */
   readonly action?: string
   /** The memory that it is about: it must be one that the agent may see. */
@@ -40,6 +42,7 @@ export function bankTool<S extends z.ZodObject> ({ activity, memory }: ToolDeps,
     title,
     description,
     input,
+    ...tool.unwritten === undefined ? {} : { unwritten: tool.unwritten },
     ...kind === 'read' ? { readOnly: true } : { destructive: kind === 'delete' },
     handler: async (call: ToolCall<z.output<S>>) => {
       const bank = bankOf(whoOf(call), kind, (call.input as Input).dataset as string | undefined)

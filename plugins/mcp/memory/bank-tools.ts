@@ -43,6 +43,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
       input: z.strictObject({
         memory_id: id, state: z.enum(['valid', 'invalidated']).optional(), reason: z.string().max(1000).optional(), text: longText.optional(), ...scope
       }),
+      unwritten: ['text', 'reason'],
       kind: 'write',
       method: 'PATCH',
       path: ({ memory_id }) => ['memories', memory_id],
@@ -73,6 +74,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
       title: 'Make a mental model',
       description: 'Creates a mental model: a question that is answered from the memories, and stored. Needs a language model.',
       input: z.strictObject({ name: z.string().min(1).max(500), source_query: longText, tags: names.optional(), ...scope }),
+      unwritten: ['source_query'],
       kind: 'write',
       method: 'POST',
       path: () => ['mental-models'],
@@ -118,6 +120,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
         tags: names.optional(),
         ...scope
       }),
+      unwritten: ['content'],
       kind: 'write',
       method: 'POST',
       path: () => ['directives'],

@@ -36,6 +36,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         document_id: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/).optional().meta({ description: 'A memory with the same id is replaced' })
       }),
       destructive: false,
+      unwritten: ['text', 'metadata'],
       handler: async call => {
         const { tags: given, metadata = {}, ...note } = call.input
         const texts = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, String(value)]))

@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client'
 import t from 'tap'
+import eventRoutes from '../../../plugins/api/events/index.js'
 import approvalsApi from '../../../plugins/api/approvals/index.js'
 import mcpAdmin from '../../../plugins/mcp/admin/index.js'
 import mcpMemory from '../../../plugins/mcp/memory/index.js'
@@ -107,6 +108,28 @@ t.test('the same holds on the engine of the gateway\'s own, where what is delete
     (await call(open, 'memory_recall', { query: 'sings', tags: 'team', ...args })).results.map(({ text }: { text: string }) => text).toSorted()
   t.strictSame(await found({}), ['Nobody sings.', 'The team sings.'])
   for (const mode of ['exact', 'any_strict']) t.strictSame(await found({ tags_match: mode }), ['The team sings.'], mode)
+})
+
+t.test('what an agent remembers is not in the trail of calls, which others read; an operator who decides on a call sees it', async t => {
+  const text = 'The treasure is in Zanzibar.'
+  const host = await memoryHost(t, { plugins: [...plugins, eventRoutes], files: { 'etc/svc/agents/carol.toml': '[agent]\nname = "carol"\n[mcp.servers.memory]\nbuiltin = true\n[mcp.servers.memory.tools]\ngated = ["memory_add"]\n' } })
+  const bob = await connect(t, host.baseUrl, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
+  await call(bob, 'memory_add', { text, metadata: { place: 'Zanzibar' }, tags: 'places' })
+  await call(bob, 'memory_add', { content: text })
+  const [{ memory_id }] = (await call(bob, 'memory_list', { dataset: 'private:bob' })).items
+  t.match(await call(bob, 'memory_curate', { memory_id, text: `${text} Still.`, reason: 'Zanzibar, indeed' }), { text: /Still/ })
+  await call(bob, 'directive_create', { name: 'silence', content: 'Say nothing of Zanzibar' })
+  await call(bob, 'mental_model_create', { name: 'places', source_query: 'What is in Zanzibar?' })
+  for (const path of ['/api/activity', '/api/activity?actor=mcp:bob', '/api/activity/export', '/api/events']) {
+    const { status, text } = await host.call('GET', path, undefined, { 'x-svc-agent': 'mallory' })
+    t.equal(status, 200)
+    t.match(text, /memory_add/)
+    t.notMatch(text, /Zanzibar/, path)
+  }
+  t.match((await host.call('GET', '/api/activity?action=mcp.tool.invoked')).json.records.at(-1), { target: 'memory/memory_add', before: { text: '***', metadata: '***', tags: 'places' } })
+  const carol = await connect(t, host.baseUrl, { 'x-svc-agent': 'carol' })
+  t.match(await call(carol, 'memory_add', { text }), { status: 'pending_approval' })
+  t.match((await host.call('GET', '/api/agent/approvals')).text, /Zanzibar/)
 })
 
 t.test('an agent that has the gateway\'s own server alone remembers as well', async t => {
