@@ -48,26 +48,29 @@ export async function followTransfer (cli: Cli, client: ApiClient, transfer: Tra
 
 /** Cancels it and says what is true afterwards. */
 async function cancelled (client: ApiClient, transfer: Transfer): Promise<string> {
-  const { kind, bank, id } = transfer
+  const { kind, bank } = transfer
   try {
     await client.raw({ method: 'DELETE', path: pathTo(transfer), timeoutMs: CANCEL_MS })
-    if (kind === 'export') return `The export of ${bank} is cancelled.`
-    const { engine } = await client.call({ path: '/api/memory/engine', timeoutMs: CANCEL_MS }, engineSchema)
-    return engine === 'embedded' ? `The import is cancelled, and ${bank} is as it was.`
-      : `The import is cancelled. What the server had imported before stays in ${bank}.`
   } catch (error) {
-    if (error instanceof ApiFailure && error.status === 409) return await late(client, transfer)
-    return `Whether the ${kind} is cancelled is unknown: ${harmless((error as Error).message)}. It is operation ${id} of ${bank}.`
+    if (!(error instanceof ApiFailure && error.status === 409)) return unknown(transfer, error as Error)
+    return await late(client, transfer).catch((why: Error) => unknown(transfer, why))
   }
+  if (kind === 'export') return `The export of ${bank} is cancelled.`
+  const state = await client.call({ path: '/api/memory/engine', timeoutMs: CANCEL_MS }, engineSchema).catch(() => null)
+  return state?.engine === 'embedded' ? `The import is cancelled, and ${bank} is as it was.`
+    : `The import is cancelled. What a Hindsight server had imported before stays in ${bank}.`
 }
 
+/** What became of one that cannot be cancelled any more. */
 async function late (client: ApiClient, transfer: Transfer): Promise<string> {
   const { kind, bank, id } = transfer
-  const operation = await client.call({ path: pathTo(transfer) }, operationSchema).catch(() => null)
-  if (operation === null || isRunning(operation)) {
-    return `The ${kind} cannot be cancelled any more: it is being committed. It is operation ${id} of ${bank}.`
-  }
-  return `The ${kind} had already ended as ${outcomeOf(operation)}.`
+  const operation = await client.call({ path: pathTo(transfer) }, operationSchema)
+  return isRunning(operation) ? `The ${kind} cannot be cancelled any more: it is being committed. It is operation ${id} of ${bank}.`
+    : `The ${kind} had already ended as ${outcomeOf(operation)}.`
+}
+
+function unknown ({ kind, bank, id }: Transfer, why: Error): string {
+  return `Whether the ${kind} is cancelled is unknown: ${harmless(why.message)}. It is operation ${id} of ${bank}.`
 }
 
 function pathTo ({ bank, id }: Transfer): string {

@@ -4,12 +4,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { unzip } from '../../plugins/services/memory-engine/transfer/zip.js'
-import { answered } from '../answered.js'
-import { zipInMemory } from '../plugins/services/memory-engine/models-support.js'
-import { fakeHindsight, type FakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
-import { memoryHost, type MemoryHost } from '../plugins/services/memory/host.js'
-import { FakeProcess } from './support.js'
+import { unzip } from '../../../plugins/services/memory-engine/transfer/zip.js'
+import { answered } from '../../answered.js'
+import { zipInMemory } from '../../plugins/services/memory-engine/models-support.js'
+import { fakeHindsight, type FakeHindsight } from '../../plugins/services/memory/fake-hindsight.js'
+import { memoryHost, type MemoryHost } from '../../plugins/services/memory/host.js'
+import { FakeProcess } from '../support.js'
 
 const WIRE = '/api/memory/hindsight/v1/default/banks'
 const DOCUMENTS = 1200
@@ -81,7 +81,7 @@ t.test('an interruption before the answer cancels what had begun, and says what 
   const folder = t.testdir({ 'a.zip': 'PK' })
   const { fake, interrupted } = await served(t, (_request, response) => say(response, 200, { success: true, operation_id: 'op-7' }))
   t.match(await interrupted('import', 'shared', join(folder, 'a.zip')), {
-    code: 130, stdout: /^$/, stderr: 'The import is cancelled. What the server had imported before stays in shared.\n'
+    code: 130, stdout: /^$/, stderr: 'The import is cancelled. What a Hindsight server had imported before stays in shared.\n'
   })
   t.match(await interrupted('export', 'shared', '-o', join(folder, 'b.zip')), { code: 130, stdout: /^$/, stderr: 'The export of shared is cancelled.\n' })
   t.same(fake.calls.filter(call => call.includes('op-7')), ['DELETE /v1/default/banks/shared/operations/op-7', 'DELETE /v1/default/banks/shared/operations/op-7'])
@@ -103,6 +103,8 @@ t.test('what can no longer be cancelled is told: one that is being committed, on
   t.match(await interrupted('import', 'shared', file), { code: 130, stderr: 'The import had already ended as completed.\n' })
   now = { operation_id: 'op-7', status: 'failed', error_message: 'the disk is full' }
   t.match(await interrupted('import', 'shared', file), { code: 130, stderr: 'The import had already ended as failed: the disk is full.\n' })
+  now = { status: 7 }
+  t.match(await interrupted('import', 'shared', file), { code: 130, stderr: /^Whether the import is cancelled is unknown: .+ It is operation op-7 of shared\.\n$/s })
   refusal = 500
   t.match(await interrupted('import', 'shared', file), { code: 130, stderr: /^Whether the import is cancelled is unknown: .+ It is operation op-7 of shared\.\n$/s })
 })
