@@ -12,7 +12,7 @@ import { memoryHost, type MemoryHost } from '../../plugins/services/memory/host.
 import { FakeProcess } from '../support.js'
 
 const WIRE = '/api/memory/hindsight/v1/default/banks'
-const DOCUMENTS = 1200
+const DOCUMENTS = 2000
 
 /** An archive of as many documents, made of one of a single document. */
 async function largeArchive (host: MemoryHost): Promise<Buffer> {

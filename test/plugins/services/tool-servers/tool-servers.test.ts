@@ -145,7 +145,7 @@ t.test('what one of several servers does otherwise is its own affair', async t =
     modern: `command = "node"\nargs = [${JSON.stringify(modern)}]\n`,
     bad: record(['--bad-schemas']),
     complains: record(['--complains'], key),
-    silent: record(['--silent'], 'start_timeout_s = 10\n')
+    silent: record(['--silent'], 'start_timeout_s = 20\n')
   }, { files: { 'etc/svc/api.env': 'ODD_KEY="s3cret-value"\n' } })
 
   await t.test('tools that change while the server runs are listed anew', async t => {
