@@ -21,7 +21,8 @@ class Embedder {
   #pauseTimer: NodeJS.Timeout | null = null
   #lookTimer: NodeJS.Timeout | null = null
   #written = new Set<string>()
-  /** Of the banks whose operation waits, the one that was helped last. */
+  /** Banks whose operation waits, in their turn, until one is written to; and the one that was helped last. */
+  #queued: readonly number[] = []
   #helped = 0
 
   constructor (core: Core) {
@@ -61,10 +62,13 @@ class Embedder {
     const { closing } = this.#core
     const identity = closing.aborted ? null : embedIdentity(this.#core)
     if (identity === null) return false
+    if (this.#isWoken) this.#queued = []
     this.#isWoken = false
     try {
       await modelCome(this.#core, identity)
-      const batch = await this.#next(identity)
+      const waiting = new WaitingMemories(this.#core.store, identity)
+      const helped = this.#nextQueued(waiting)
+      const batch = helped.length > 0 ? helped : await this.#next(identity, waiting)
       if (batch.length === 0) return this.#isWoken
       await embedBatch(this.#core, identity, batch, closing)
       this.#failures = 0
@@ -81,37 +85,43 @@ class Embedder {
    * Of all banks in which few wait; where there are none, of one whose operation waits for those of other banks, so that what is
    * new there does not wait until those are done.
    */
-  async #next (identity: string): Promise<readonly Waiting[]> {
+  async #next (identity: string, waiting: WaitingMemories): Promise<readonly Waiting[]> {
     const { store, closing } = this.#core
-    const waiting = new WaitingMemories(store, identity)
     const importing = operationsOf(this.#core).table.importing()
-    const [few, queued] = [[] as Waiting[], [] as BankRow[]]
+    const [few, queued] = [[] as Waiting[], [] as number[]]
     const turns = new Turns(closing)
     for (const seq of waiting.banks()) {
       const bank = store.get<BankRow>('SELECT * FROM banks WHERE seq = ?', [seq])!
       const share = this.#shareOf(bank, identity, waiting, importing)
       if (share === 'few') few.push(...waiting.of(bank, BATCH - few.length))
       if (few.length === BATCH) return few
-      if (share === 'queued') queued.push(bank)
+      if (share === 'queued') queued.push(seq)
       await turns.next()
     }
     if (few.length > 0) return few
     // the queue looks, after a turn, which of the new ones it may begin
     await turn()
     closing.throwIfAborted()
-    for (const bank of this.#inTurn(queued)) {
-      if (operationsOf(this.#core).table.openStatus(bank.bank_id, 'embedding') !== 'pending') continue
-      this.#helped = bank.seq
-      const batch = waiting.of(bank, BATCH)
-      if (batch.length > 0) return batch
-    }
-    return []
+    this.#queued = [...queued.filter(seq => seq > this.#helped), ...queued.filter(seq => seq <= this.#helped)]
+    return this.#nextQueued(waiting)
   }
 
-  /** Those behind the last one first. */
-  #inTurn (banks: readonly BankRow[]): readonly BankRow[] {
-    const isNext = ({ seq }: BankRow): boolean => seq > this.#helped
-    return [...banks.filter(isNext), ...banks.filter(bank => !isNext(bank))]
+  /** Of the first one whose operation still waits; it comes last the next time. */
+  #nextQueued (waiting: WaitingMemories): readonly Waiting[] {
+    const { store } = this.#core
+    const { table } = operationsOf(this.#core)
+    while (this.#queued.length > 0) {
+      const [seq, ...others] = this.#queued
+      this.#queued = others
+      const bank = store.get<BankRow>('SELECT * FROM banks WHERE seq = ?', [seq!])
+      if (bank === undefined || table.openStatus(bank.bank_id, 'embedding') !== 'pending') continue
+      const batch = waiting.of(bank, BATCH)
+      if (batch.length === 0) continue
+      this.#helped = seq!
+      this.#queued = [...others, seq!]
+      return batch
+    }
+    return []
   }
 
   /** Which memories of the bank are not left to an import or an operation; makes the operation where many wait. */
