@@ -407,6 +407,7 @@ for (const engine of ['a Hindsight server', 'the embedded engine']) {
     const { json: { items } } = await host.call('POST', '/api/memory/recall', { query: 'tea and cake', max_tokens: 2000 }, as('bob', true))
     t.match(items[0], { source: 'bob' }, 'and its writer finds it')
     const recalls = (): number => fake.calls.filter(call => call.endsWith('/recall')).length
+    await host.call('POST', '/api/memory/add', { text: 'Tea and cake for all.', dataset: 'agents' }, as('alice'))
     const before = recalls()
     await host.call('POST', '/api/memory/search', { query: 'tea and cake', dataset: 'agents' }, as('mallory'))
     if (engine === 'a Hindsight server') t.equal(recalls() - before, 1, 'where there is none of it, it is asked once')
