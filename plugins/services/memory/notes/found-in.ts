@@ -2,7 +2,7 @@ import { askEngine, bankPath, rowsIn, valueOf } from '../engine-call.js'
 import type { MemoryEngine } from '../engine.js'
 import type { MemoryIdentity } from '../identity.js'
 import { foundOf, type FoundNote } from './note.js'
-import { engineTags, isAskedFor, type AskedTags } from './tags.js'
+import { alsoHolding, engineTags, isAskedFor, type AskedTags } from './tags.js'
 import { isVisible, visibleTags } from './visibility.js'
 
 /** Header of the embedded engine's answer: `text+vectors+rerank`. */
@@ -32,8 +32,7 @@ export async function foundIn (
   const path = `${bankPath(bank)}/memories/recall`
   const asked = tags === undefined ? {} : await engineTags(engine, bank, tags, signal)
   const ask = async (visible: readonly object[]): Promise<Found> => {
-    const groups = [...asked.tag_groups ?? [], ...visible]
-    const body = { ...question, ...asked, ...groups.length === 0 ? {} : { tag_groups: groups } }
+    const body = { ...question, ...visible.length === 0 ? asked : alsoHolding(asked, visible) }
     const reply = await askEngine(engine, { method: 'POST', path, body, signal })
     // a bank is made by its first memory
     if (reply.status === 404) return { found: [], ranOn: [] }

@@ -53,6 +53,13 @@ export async function engineTags (
   return others === undefined || others.length === 0 ? {} : groups([{ or: [found, ...without(others)] }])
 }
 
+/** The same, where these must hold as well. A Hindsight server takes tags or groups of them, and refuses both at once. Pure. */
+export function alsoHolding (asked: EngineTags, more: readonly object[]): EngineTags {
+  const { tags, tags_match: match, tag_groups: told = [], tags_aside: aside } = asked
+  if (tags === undefined || aside !== undefined) return { ...asked, tag_groups: [...told, ...more] }
+  return { tag_groups: [{ tags, match }, ...told, ...more] }
+}
+
 function isAny (match: TagsMatch): boolean {
   return match === 'any' || match === 'any_strict'
 }

@@ -164,6 +164,9 @@ export class FakeHindsight {
         return say(200, { success: true, bank_id: id, items_count: given.items.length, async: isAsync, operation_id: isAsync ? this.#operation('batch_retain', {}) : null, operation_ids: null, usage: null })
       }
       case 'POST memories/recall': {
+        if (Array.isArray(given.tags) && Array.isArray(given.tag_groups)) {
+          return say(422, { detail: [{ type: 'value_error', loc: ['body'], msg: 'Value error, \'tags\' and \'tag_groups\' are mutually exclusive. Use \'tag_groups\' for compound filtering.', input: given }] })
+        }
         if (known === undefined) return missing()
         const asked = String(given.query).toLowerCase().split(/\W+/)
         const found = known.units.map(unit => ({ unit, score: asked.filter(word => word !== '' && unit.text.toLowerCase().includes(word)).length / asked.length }))

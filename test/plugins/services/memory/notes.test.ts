@@ -409,8 +409,27 @@ for (const engine of ['a Hindsight server', 'the embedded engine']) {
     const recalls = (): number => fake.calls.filter(call => call.endsWith('/recall')).length
     await host.call('POST', '/api/memory/add', { text: 'Tea and cake for all.', dataset: 'agents' }, as('alice'))
     const before = recalls()
-    await host.call('POST', '/api/memory/search', { query: 'tea and cake', dataset: 'agents' }, as('mallory'))
+    const open = await host.call('POST', '/api/memory/search', { query: 'tea and cake', dataset: 'agents' }, as('mallory'))
+    t.match(open.json.items, [{ text: 'Tea and cake for all.' }])
     if (engine === 'a Hindsight server') t.equal(recalls() - before, 1, 'where there is none of it, it is asked once')
+  })
+
+  t.test(`what is private to one agent where all may read is in no one's way who asks by its tags on ${engine}`, async t => {
+    const fake = await fakeHindsight(t)
+    fake.room = 10
+    const host = await memoryHost(t, engine === 'the embedded engine' ? {} : { url: fake.url })
+    const strays = Array.from({ length: 200 }, (_, i) => ({ content: `tea for Bob, ${i}: ${'tea '.repeat(80)}`, tags: ['people', 'agent:bob', 'visibility:private'] }))
+    await host.call('POST', '/api/memory/hindsight/v1/default/banks/shared/memories', { items: strays })
+    await host.call('POST', '/api/memory/add', { text: `${'Something else, '.repeat(10)}and tea.`, tags: ['people'] }, as('alice'))
+    await host.call('POST', '/api/memory/add', { text: `${'Something else, '.repeat(10)}and tea at work.`, tags: ['work'] }, as('alice'))
+    const search = await host.call('POST', '/api/memory/search', { query: 'tea', tags: ['people'], limit: 2 }, as('mallory'))
+    t.match(search.json.items, [{ source: 'alice', tags: ['people', 'agent:alice'] }], 'search')
+    t.equal(search.json.items?.length, 1)
+    for (const match of ['any', 'all', 'any_strict', 'all_strict', 'exact']) {
+      const { json } = await host.call('POST', '/api/memory/recall', { query: 'tea', tags: ['people'], tags_match: match, max_tokens: 500 }, as('mallory'))
+      t.match(json.items, [{ source: 'alice', tags: ['people', 'agent:alice'] }], match)
+      t.equal(json.items?.length, 1, match)
+    }
   })
 }
 
