@@ -70,21 +70,42 @@ export interface EngineList {
   readonly id: string
 }
 
-/** All rows of a list, page by page. Ends where a page brings nothing new: an engine may know no offset. */
-export async function* engineRows (
-  engine: MemoryEngine, { path, query, key, id }: EngineList, signal: AbortSignal
-): AsyncGenerator<Row> {
+/** A list that changes each time it is read is left then. */
+const MOST_PASSES = 5
+
+/**
+ * All rows of a list, page by page. Of a list of several pages a row that moves to the front is missed where that part is read
+ * already, as a bank is when it is written to: it is read again until that brings nothing new.
+ */
+export async function* engineRows (engine: MemoryEngine, list: EngineList, signal: AbortSignal): AsyncGenerator<Row> {
   const seen = new Set<unknown>()
+  for (let pass = 0; pass < MOST_PASSES; pass++) {
+    const before = seen.size
+    let pages = 0
+    for await (const rows of pagesOf(engine, list, signal)) {
+      pages++
+      for (const row of rows) {
+        if (seen.has(row[list.id])) continue
+        seen.add(row[list.id])
+        yield row
+      }
+    }
+    if (pages < 2 || seen.size === before) return
+  }
+}
+
+/** Ends where a page brings nothing new: an engine may know no offset. */
+async function* pagesOf (
+  engine: MemoryEngine, { path, query, key, id }: EngineList, signal: AbortSignal
+): AsyncGenerator<readonly Row[]> {
+  const told = new Set<unknown>()
   for (let offset = 0; ;) {
     const asked = `${query === undefined ? '' : `${query}&`}limit=${ROWS_AT_ONCE}&offset=${offset}`
     const rows = rowsIn(await engineValue(engine, { method: 'GET', path, query: asked, signal }), key, path)
-    const before = seen.size
-    for (const row of rows) {
-      if (seen.has(row[id])) continue
-      seen.add(row[id])
-      yield row
-    }
-    if (rows.length < ROWS_AT_ONCE || seen.size === before) return
+    const before = told.size
+    for (const row of rows) told.add(row[id])
+    yield rows
+    if (rows.length < ROWS_AT_ONCE || told.size === before) return
     offset += rows.length
   }
 }

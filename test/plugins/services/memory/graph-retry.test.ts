@@ -27,6 +27,35 @@ t.test('all failed operations are retried, in every bank, and the status counts 
   t.match(row, { action: 'memory.graph.retry_failed', outcome: 'error', after: { queued: 1, skipped: 0 } }, 'what was done until then is told')
 })
 
+t.test('a bank that moves to the front of the list while that is read is not left out, and a list that never rests ends', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  for (let n = 0; n < 250; n++) {
+    fake.bank(`b${n}`)
+    fake.failed.set(`b${n}`, n === 249 ? ['op-last'] : [])
+  }
+  const page = (offset: number): string => `/v1/default/banks?limit=100&offset=${offset}`
+  const toFront = (id: string): void => {
+    const others = [...fake.banks].filter(([other]) => other !== id)
+    const bank = fake.bank(id)
+    fake.banks.clear()
+    for (const [name, its] of [[id, bank], ...others] as const) fake.banks.set(name, its)
+  }
+  fake.arriving.set(page(100), () => {
+    fake.arriving.clear()
+    toFront('b249')
+  })
+  t.match((await host.call('POST', '/api/memory/graph/retry')).json, { queued: 1, banks: { b249: { queued: 1 } } })
+
+  let made = 0
+  fake.arriving.set(page(0), () => {
+    toFront(`new${made++}`)
+    fake.failed.set(`new${made - 1}`, [])
+  })
+  t.match((await host.call('POST', '/api/memory/graph/retry')).json, { queued: 0, banks: {} })
+  t.ok(made > 1 && made < 10, `it was read ${made} times`)
+})
+
 t.test('the embedded engine retries more failed operations than one of its lists has', async t => {
   const host = await memoryHost(t)
   const wire = '/api/memory/hindsight/v1/default/banks/b'
