@@ -111,7 +111,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
   ]
 }
 
-/** @param note told after each bank: where one of them fails, what was done before it stays done */
+/** @param note told after each operation: where one of them fails, what was done before it stays done */
 async function retryAll (memory: MemoryService, note: (done: Retried) => void): Promise<Retried> {
   const engine = memory.engine()
   const done: Retried = { queued: 0, skipped: 0, banks: {} }
@@ -124,11 +124,11 @@ async function retryAll (memory: MemoryService, note: (done: Retried) => void): 
     for (const id of ids) {
       const path = bankPath(bank, 'operations', id, 'retry')
       const { status } = await askEngine(engine, { method: 'POST', path, signal: AbortSignal.timeout(ENGINE_MS) })
-      count[status < 300 ? 'queued' : status === 409 ? 'skipped' : 'failed']++
+      const outcome = status < 300 ? 'queued' : status === 409 ? 'skipped' : 'failed'
+      count[outcome]++
+      if (outcome !== 'failed') done[outcome]++
+      note(done)
     }
-    done.queued += count.queued
-    done.skipped += count.skipped
-    note(done)
   }
   return done
 }

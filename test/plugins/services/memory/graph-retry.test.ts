@@ -56,6 +56,17 @@ t.test('a bank that moves to the front of the list while that is read is not lef
   t.ok(made > 1 && made < 10, `it was read ${made} times`)
 })
 
+t.test('a retry that breaks off in a bank tells what was done there', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  fake.bank('b')
+  fake.failed.set('b', ['op-1', 'op-2', 'op-3'])
+  fake.instead.set('/v1/default/banks/b/operations/op-3/retry', request => { request.socket.destroy() })
+  t.match((await host.call('POST', '/api/memory/graph/retry')).json.error, { code: 'memory.engine_unreachable' })
+  t.same(fake.failed.get('b'), ['op-3'])
+  t.match(await host.audit(), [{ action: 'memory.graph.retry_failed', outcome: 'error', after: { queued: 2, skipped: 0 } }])
+})
+
 t.test('the embedded engine retries more failed operations than one of its lists has', async t => {
   const host = await memoryHost(t)
   const wire = '/api/memory/hindsight/v1/default/banks/b'
