@@ -146,7 +146,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     t.match(await svc('migrate', '--legacy-dir', join(folder, 'none'), '--json'), { code: 1, stdout: /"files": 0/ }, 'for a program, too')
   })
 
-  t.match(await svc('graph', 'status'), { code: 0, stdout: /extraction +off\nslot +utility, which is not an enabled llm slot: there are chat\n/ })
+  t.match(await svc('graph', 'status'), { code: 0, stdout: /extraction +off\nslot +utility, which is not an enabled llm slot: there are chat\n[^]*counted +(\d+) of \1 banks\n/ })
   t.match(await svc('graph', 'enable', '--slot', 'none'), { code: 1, stderr: /not an enabled llm slot/ })
   t.match(await svc('graph', 'enable', '--slot', 'chat'), { code: 0, stdout: /extraction +on\nslot +chat\n/ })
   t.match(JSON.parse((await svc('graph', 'disable', '--json')).stdout), { enabled: false, extraction_slot: 'chat' })

@@ -15,6 +15,8 @@ const statusSchema = z.looseObject({
   errors: z.number(),
   last_built_at: z.string().nullable(),
   last_error: z.string().nullable(),
+  banks: z.number(),
+  banks_counted: z.number(),
   llm_timeout_s: z.number()
 })
 type GraphStatus = z.output<typeof statusSchema>
@@ -73,6 +75,7 @@ function show (cli: Cli, status: GraphStatus): void {
     ['done', String(status.builds_ok)],
     ['failed', String(status.errors)],
     ['last', status.last_built_at],
+    ['counted', `${status.banks_counted} of ${status.banks} banks`],
     ['problem', status.last_error === null ? null : harmless(status.last_error)]
   ])
 }

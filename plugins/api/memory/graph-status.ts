@@ -4,6 +4,8 @@ import { bankPath, engineRows, engineValue, type MemoryEngine, type MemoryServic
 import { memorySettings } from '../../services/memory/settings.js'
 
 const AT_ONCE = 8
+/** Each is a question of its own. */
+const MOST_COUNTED = 1000
 
 export const graphStatusSchema = z.strictObject({
   enabled: z.boolean(),
@@ -11,16 +13,18 @@ export const graphStatusSchema = z.strictObject({
   route: z.string().meta({ description: 'The same as `extraction_slot`', deprecated: true }),
   slot_resolves: z.boolean().meta({ description: 'Whether it is an enabled llm slot' }),
   available_slots: z.array(z.string()),
-  in_flight: z.int().meta({ description: 'Pending and running operations of all banks' }),
+  in_flight: z.int().meta({ description: 'Pending and running operations' }),
   builds_ok: z.int(),
   errors: z.int(),
   last_built_at: z.string().nullable(),
   last_error: z.string().nullable(),
+  banks: z.int().meta({ description: 'Number of banks; 0 where `last_error` says why nothing was counted' }),
+  banks_counted: z.int().meta({ description: 'How many of them the operations are counted of: the first 1,000 that the engine lists' }),
   llm_timeout_s: z.int()
 }).meta({ title: 'MemoryGraphStatus' })
 type GraphStatus = z.output<typeof graphStatusSchema>
 
-type Counters = Pick<GraphStatus, 'in_flight' | 'builds_ok' | 'errors' | 'last_built_at'>
+type Counters = Pick<GraphStatus, 'in_flight' | 'builds_ok' | 'errors' | 'last_built_at' | 'banks' | 'banks_counted'>
 
 /** How the graph is made, and what the engine did of it. An engine that does not answer is told, and no failure. */
 export async function graphStatus (config: ConfigService, memory: MemoryService, signal: AbortSignal): Promise<GraphStatus> {
@@ -39,8 +43,10 @@ export async function graphStatus (config: ConfigService, memory: MemoryService,
   try {
     return { ...about, ...await counters(engine, signal), last_error: null }
   } catch (error) {
-    signal.throwIfAborted()
-    return { ...about, in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null, last_error: messageOf(error) }
+    const isLate = signal.aborted && (signal.reason as Error).name === 'TimeoutError'
+    if (!isLate) signal.throwIfAborted()
+    const why = isLate ? 'the memory engine did not say in time what it did' : messageOf(error)
+    return { ...about, in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null, last_error: why, banks: 0, banks_counted: 0 }
   }
 }
 
@@ -58,8 +64,10 @@ export async function banksOf (engine: MemoryEngine, signal: AbortSignal): Promi
 }
 
 async function counters (engine: MemoryEngine, signal: AbortSignal): Promise<Counters> {
-  const ids = await banksOf(engine, signal)
-  const sum = { in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null as string | null }
+  const all = await banksOf(engine, signal)
+  const ids = all.slice(0, MOST_COUNTED)
+  const banks = { banks: all.length, banks_counted: ids.length }
+  const sum = { ...banks, in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null as string | null }
   const one = async (id: string): Promise<void> => {
     const stats = await engineValue(engine, { method: 'GET', path: bankPath(id, 'stats'), signal }) as Readonly<Record<string, unknown>>
     const { completed } = (stats.operations_by_status ?? {}) as { readonly completed?: unknown }

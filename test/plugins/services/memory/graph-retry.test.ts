@@ -1,4 +1,7 @@
 import t from 'tap'
+import { core, definePlugin, type ConfigService } from '../../../../kernel/contract/index.js'
+import { graphStatus } from '../../../../plugins/api/memory/graph-status.js'
+import { memoryRef, type MemoryService } from '../../../../plugins/services/memory/ref.js'
 import { form, zipInMemory } from '../memory-engine/models-support.js'
 import { fakeHindsight } from './fake-hindsight.js'
 import { memoryHost } from './host.js'
@@ -25,6 +28,31 @@ t.test('all failed operations are retried, in every bank, and the status counts 
   t.match((await host.call('POST', '/api/memory/graph/retry')).json.error, { code: 'memory.engine_error' })
   const [row] = await host.audit()
   t.match(row, { action: 'memory.graph.retry_failed', outcome: 'error', after: { queued: 1, skipped: 0 } }, 'what was done until then is told')
+})
+
+t.test('a status of very many banks counts some of them and says so, and one that takes too long says that', async t => {
+  const fake = await fakeHindsight(t)
+  let services: { readonly config: ConfigService, readonly memory: MemoryService }
+  const looks = definePlugin({
+    name: 'looks', kind: 'service', apiVersion: 1, requires: { config: core.config, memory: memoryRef },
+    register: ctx => { services = ctx.services }
+  })
+  const host = await memoryHost(t, { url: fake.url, plugins: [looks] })
+  fake.bank('b')
+  t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 2, banks: 1, banks_counted: 1, last_error: null })
+  for (let n = 0; n < 1_010; n++) fake.bank(`b${n}`)
+  t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 2_000, banks: 1_011, banks_counted: 1_000, last_error: null })
+
+  fake.instead.set('/v1/default/banks/b/stats', () => {
+    late.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
+  })
+  const late = new AbortController()
+  t.match(await graphStatus(services!.config, services!.memory, late.signal), {
+    enabled: false, errors: 0, banks: 0, banks_counted: 0, last_error: 'the memory engine did not say in time what it did'
+  })
+  const left = new AbortController()
+  fake.instead.set('/v1/default/banks/b/stats', () => { left.abort(new Error('the client left')) })
+  await t.rejects(graphStatus(services!.config, services!.memory, left.signal), /the client left/)
 })
 
 t.test('a bank that moves to the front of the list while that is read is not left out, and a list that never rests ends', async t => {
