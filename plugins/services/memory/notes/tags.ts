@@ -77,21 +77,16 @@ function without (tags: readonly string[]): readonly object[] {
   return tags.length === 0 ? [] : [{ not: { tags, match: 'any_strict' } }]
 }
 
-const PAGE = 1000
-/** An engine is told no more. */
-const MOST_TAGS = 10_000
+/** One page of the list: a server is not told more at each question. */
+const MOST_TAGS = 1000
 
 /** The tags of users in a bank; undefined where there are too many to tell. */
 async function tagsOf (engine: MemoryEngine, bank: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
   const path = bankPath(bank, 'tags')
-  const tags: string[] = []
-  for (let offset = 0; offset < MOST_TAGS; offset += PAGE) {
-    const reply = await askEngine(engine, { method: 'GET', path, query: `limit=${PAGE}&offset=${offset}`, signal })
-    // a bank is made by its first memory
-    if (reply.status === 404) return []
-    const rows = rowsIn(valueOf(reply, path), 'items', path)
-    for (const { tag } of rows) if (typeof tag === 'string') tags.push(tag)
-    if (rows.length < PAGE) return ownTags(tags)
-  }
-  return undefined
+  const reply = await askEngine(engine, { method: 'GET', path, query: `limit=${MOST_TAGS}`, signal })
+  // a bank is made by its first memory
+  if (reply.status === 404) return []
+  const rows = rowsIn(valueOf(reply, path), 'items', path)
+  // a full page may not be all
+  return rows.length < MOST_TAGS ? ownTags(rows.map(({ tag }) => tag).filter(tag => typeof tag === 'string')) : undefined
 }

@@ -433,6 +433,21 @@ for (const engine of ['a Hindsight server', 'the embedded engine']) {
   })
 }
 
+t.test('a Hindsight server is asked once which tags a bank has, and told none of them where there are very many', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  for (const [bank, count] of [['few', 900], ['many', 2_500]] as const) {
+    const items = Array.from({ length: count }, (_, n) => ({ content: `Note ${n}.`, tags: [`t${n}`] }))
+    await host.call('POST', `/api/memory/hindsight/v1/default/banks/project__${bank}/memories`, { items: [...items, { content: 'tea' }, { content: 'tea', tags: ['people'] }] })
+    fake.seen.splice(0)
+    const { json } = await host.call('POST', '/api/memory/recall', { query: 'tea', dataset: `project:${bank}`, tags: ['people'], tags_match: 'any' })
+    t.equal(json.items.length, 2, bank)
+    t.equal(fake.seen.filter(({ url }) => url.includes('/tags')).length, 1, bank)
+    const { body } = fake.seen.find(({ url }) => url.endsWith('/recall'))!
+    t.equal(body.includes('"t7"'), bank === 'few', bank)
+  }
+})
+
 t.test('a search and a recall tell when they ran on words alone', async t => {
   const fake = await fakeHindsight(t)
   const embedded = await memoryHost(t)
