@@ -43,7 +43,7 @@ export interface ToolWords extends ToolAnnotations {
   readonly primary?: string
   /** Arguments whose values are shown nowhere: not in events, audit rows or approvals. */
   readonly secrets?: readonly string[]
-  /** Arguments that stand in no event and no audit row, which any caller reads. An operator who decides on a call sees them. */
+  /** Arguments left out of events and audit rows, which any caller can read. An operator sees them until the call is decided. */
   readonly unwritten?: readonly string[]
 }
 

@@ -5,9 +5,10 @@ import {
 } from '../contract/index.js'
 import type { Database } from './database.js'
 
-interface StoredRow extends Omit<ApprovalRow, 'args' | 'secrets' | 'primary' | 'private' | 'result' | 'error'> {
+interface StoredRow extends Omit<ApprovalRow, 'args' | 'secrets' | 'unwritten' | 'primary' | 'private' | 'result' | 'error'> {
   readonly args_json: string
   readonly secrets_json: string
+  readonly unwritten_json: string
   readonly primary_argument: string | null
   readonly private: number
   readonly result_json: string | null
@@ -15,8 +16,8 @@ interface StoredRow extends Omit<ApprovalRow, 'args' | 'secrets' | 'primary' | '
 }
 
 const COLUMNS = [
-  'seq', 'id', 'server', 'tool', 'args_json', 'secrets_json', 'primary_argument', 'actor', 'agent', 'private', 'state', 'hit_count', 'enqueued_at',
-  'decided_at', 'decided_by', 'reason', 'finished_at', 'result_json', 'error_json'
+  'seq', 'id', 'server', 'tool', 'args_json', 'secrets_json', 'unwritten_json', 'primary_argument', 'actor', 'agent', 'private', 'state', 'hit_count',
+  'enqueued_at', 'decided_at', 'decided_by', 'reason', 'finished_at', 'result_json', 'error_json'
 ] as const
 const OVER = 'state NOT IN (\'pending\', \'approved\')'
 
@@ -24,8 +25,8 @@ const OVER = 'state NOT IN (\'pending\', \'approved\')'
 export function createApprovalTable ({ connection, transaction }: Database, clock: Clock): ApprovalRows {
   const select = `SELECT ${COLUMNS.join(', ')} FROM approvals`
   const insert = connection.prepare(`INSERT INTO approvals
-    (id, server, tool, dedup_key, args_json, secrets_json, primary_argument, actor, agent, private, state, hit_count, enqueued_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 1, ?)`)
+    (id, server, tool, dedup_key, args_json, secrets_json, unwritten_json, primary_argument, actor, agent, private, state, hit_count, enqueued_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 1, ?)`)
   const repeat = connection.prepare('UPDATE approvals SET hit_count = hit_count + 1 WHERE id = ?')
   const one = connection.prepare(`${select} WHERE id = ?`)
   const same = connection.prepare(`${select} WHERE server = ? AND tool = ? AND dedup_key = ? AND state = 'pending'`)
@@ -80,8 +81,9 @@ export function createApprovalTable ({ connection, transaction }: Database, cloc
 }
 
 function valuesOf (row: NewApproval, id: string, at: string): Array<string | number | null> {
-  const { server, tool, key, args, secrets, primary, actor, agent } = row
-  return [id, server, tool, key, JSON.stringify(args), JSON.stringify(secrets), primary, actor, agent, row.private ? 1 : 0, at]
+  const { server, tool, key, args, secrets, unwritten, primary, actor, agent } = row
+  const texts = [args, secrets, unwritten].map(value => JSON.stringify(value))
+  return [id, server, tool, key, ...texts, primary, actor, agent, row.private ? 1 : 0, at]
 }
 
 function toJson (value: unknown): string | null {
@@ -90,13 +92,14 @@ function toJson (value: unknown): string | null {
 
 function fromStored (stored: StoredRow): ApprovalRow {
   const {
-    args_json: args, secrets_json: secrets, primary_argument: primary, private: isPrivate, result_json: result, error_json: error,
-    ...row
+    args_json: args, secrets_json: secrets, unwritten_json: unwritten, primary_argument: primary, private: isPrivate,
+    result_json: result, error_json: error, ...row
   } = stored
   return {
     ...row,
     args: JSON.parse(args) as ApprovalRow['args'],
     secrets: JSON.parse(secrets) as readonly string[],
+    unwritten: JSON.parse(unwritten) as readonly string[],
     primary,
     private: isPrivate === 1,
     result: result === null ? null : JSON.parse(result) as unknown,

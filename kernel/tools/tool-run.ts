@@ -75,8 +75,10 @@ export class ToolRun {
       // no operator is asked for a caller that is gone
       caller.signal.throwIfAborted()
       const { actor, agent } = caller
-      const primary = primaryOf(entry, args)
-      const answer = await gate.ask({ server, tool: name, args, secrets: entry.secrets, primary, actor, agent, private: caller.private ?? false, byFile: file === 'gated' })
+      const { secrets, unwritten = [] } = entry
+      const answer = await gate.ask({
+        server, tool: name, args, secrets, unwritten, primary: primaryOf(entry, args), actor, agent, private: caller.private ?? false, byFile: file === 'gated'
+      })
       if (answer.kind === 'pending') return { kind: 'pending', approvalId: answer.id, state: answer.state }
     }
     caller.signal.throwIfAborted()

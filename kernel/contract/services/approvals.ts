@@ -22,6 +22,8 @@ export interface ApprovalRow {
   readonly args: Readonly<Record<string, unknown>>
   /** Names of arguments that are shown nowhere. */
   readonly secrets: readonly string[]
+  /** Names of arguments that are shown to an operator, and only while it is pending. */
+  readonly unwritten: readonly string[]
   /** What it is about, for people; null when the tool does not say. */
   readonly primary: string | null
   /** Who asked, as in audit rows: `mcp:<agent>`. */
@@ -42,7 +44,7 @@ export interface ApprovalRow {
   readonly error: ApprovalError | null
 }
 
-export interface NewApproval extends Pick<ApprovalRow, 'server' | 'tool' | 'args' | 'secrets' | 'primary' | 'actor' | 'agent' | 'private'> {
+export interface NewApproval extends Pick<ApprovalRow, 'server' | 'tool' | 'args' | 'secrets' | 'unwritten' | 'primary' | 'actor' | 'agent' | 'private'> {
   /** Two calls of one tool with the same key are one entry. */
   readonly key: string
 }

@@ -17,7 +17,7 @@ export interface ToolEntry {
   readonly primary: string | null
   /** Arguments that are shown nowhere. */
   readonly secrets: readonly string[]
-  /** Arguments that stand in no event and no audit row. */
+  /** Arguments left out of events and audit rows. */
   readonly unwritten?: readonly string[]
   readonly annotations: ToolAnnotations
   /** Plugin that brings it, or the source (`ToolSource.id`). */
@@ -162,6 +162,8 @@ export interface ApprovalRequest {
   readonly args: Readonly<Record<string, unknown>>
   /** Arguments that may be shown nowhere. */
   readonly secrets: readonly string[]
+  /** Arguments that only an operator may see, and only until the call is decided. */
+  readonly unwritten: readonly string[]
   /** Value of the argument that the call is about, as text; null when the tool names none or it is missing. */
   readonly primary: string | null
   readonly actor: string

@@ -1,5 +1,5 @@
 import type { ActivityLog, RouteCall } from 'svc-gateway/plugin'
-import type { Approval, ApprovalInbox } from '../../services/approvals/ref.js'
+import type { Approval, ApprovalInbox, ApprovalReader } from '../../services/approvals/ref.js'
 import { approvalsError } from './errors.js'
 
 export interface ApprovalServices {
@@ -33,6 +33,11 @@ export function deny (
     note(noted(approval))
     return approval
   })
+}
+
+/** An agent by its header, or by its name where it called the route as a tool, which has no headers. */
+export function readerOf ({ actor, request }: Pick<RouteCall, 'actor' | 'request'>): ApprovalReader {
+  return actor.startsWith('mcp:') || namesAgent(request.headers['x-svc-agent']) ? 'agent' : 'operator'
 }
 
 /** Whatever it names: an agent that is spelled in a way that no agent can be is no operator either. */

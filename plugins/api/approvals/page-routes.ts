@@ -1,6 +1,6 @@
 import { defineRoute, handled, pause, type AnyRoute, type Clock, type RouteCall } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { approve, deny, type ApprovalServices } from './decisions.js'
+import { approve, deny, readerOf, type ApprovalServices } from './decisions.js'
 import { approvalsError } from './errors.js'
 import { approvalPage, pageHeaders } from './page.js'
 import { decisionSchema, paramsSchema } from './schemas.js'
@@ -12,8 +12,9 @@ const PATIENCE_MS = 1_000
 export function pageRoutes (services: ApprovalServices & { readonly clock: Clock }): AnyRoute[] {
   const { inbox, clock } = services
   const url = '/api/agent/approvals/:id/page'
-  const shown = (id: string, { reply, requestId }: Pick<RouteCall, 'reply' | 'requestId'>): typeof handled => {
-    void reply.headers({ ...pageHeaders, 'x-request-id': requestId }).send(approvalPage(inbox.get(id)))
+  const shown = (id: string, call: Pick<RouteCall, 'actor' | 'reply' | 'request' | 'requestId'>): typeof handled => {
+    const page = approvalPage(inbox.get(id, readerOf(call)))
+    void call.reply.headers({ ...pageHeaders, 'x-request-id': call.requestId }).send(page)
     return handled
   }
   return [

@@ -1,6 +1,6 @@
 import { defineRoute, sse, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
 import type { ApprovalEvent } from '../../services/approvals/ref.js'
-import { approve, deny, type ApprovalServices } from './decisions.js'
+import { approve, deny, readerOf, type ApprovalServices } from './decisions.js'
 import { answerSchema, denySchema, listQuerySchema, listSchema, paramsSchema } from './schemas.js'
 
 const tag = 'Approvals'
@@ -14,7 +14,10 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
       tag,
       summary: 'Pending calls of gated tools, and the outcomes of earlier ones',
       schema: { querystring: listQuerySchema, response: listSchema },
-      handler: ({ query: { state, ...query } }) => inbox.list({ ...query, state: state === 'all' ? undefined : state })
+      handler: call => {
+        const { state, ...query } = call.query
+        return inbox.list({ ...query, state: state === 'all' ? undefined : state }, readerOf(call))
+      }
     }),
     defineRoute({
       method: 'GET',
@@ -23,7 +26,10 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
       summary: 'Stream of approvals as they arrive and are decided',
       description: 'Frames are `{kind, entry}`: first a `snapshot` of each pending one, then `enqueued`, `repeated`, `approved`, `denied`, `expired`, `executed`, `failed`. A reader that fell behind gets snapshots again.',
       produces: 'text/event-stream',
-      handler: () => sse(signal => frames(inbox.follow(signal)))
+      handler: call => {
+        const reader = readerOf(call)
+        return sse(signal => frames(inbox.follow(reader, signal)))
+      }
     }),
     defineRoute({
       method: 'GET',
@@ -38,7 +44,7 @@ export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
         readOnly: true
       },
       schema: { params: paramsSchema, response: answerSchema },
-      handler: ({ params: { id } }) => ({ approval: inbox.get(id) })
+      handler: call => ({ approval: inbox.get(call.params.id, readerOf(call)) })
     }),
     defineRoute({
       method: 'POST',

@@ -7,7 +7,7 @@ export const approvalSchema = z.strictObject({
   id: z.string().meta({ description: '32 hex digits' }),
   server: z.string().meta({ description: 'Tool server: `/mcp/<server>`' }),
   tool: z.string(),
-  args: z.record(z.string(), z.unknown()).meta({ description: 'Without secrets' }),
+  args: z.record(z.string(), z.unknown()).meta({ description: 'Without secrets; `***` for texts that only an operator may see, while the call is pending' }),
   primary: z.string().nullable().meta({ description: 'Subject of the call: the model, the slot; null if unknown' }),
   client_id: z.string().meta({ description: 'The calling agent, by the name that it gave' }),
   state: z.enum(approvalStates),

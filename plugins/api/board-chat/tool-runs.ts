@@ -53,7 +53,7 @@ async function decided (id: string, { tools, inbox, clock }: ToolDeps, { signal,
 /** Unless someone else asked for the same. */
 function takeBack (inbox: ApprovalInbox, id: string, actor: string): void {
   try {
-    if (inbox.get(id).hit_count === 1) inbox.deny(id, actor, 'the chat that requested it was closed')
+    if (inbox.get(id, 'agent').hit_count === 1) inbox.deny(id, actor, 'the chat that requested it was closed')
   } catch {
     // it was decided in this moment
   }

@@ -6,9 +6,9 @@ import {
 import { Deadlines } from './deadlines.js'
 import { approvalsError } from './errors.js'
 import { followApprovals, waitForEnd } from './follow.js'
-import type { Approval, ApprovalEvent, ApprovalInbox, ApprovalListQuery, ApprovalPage } from './ref.js'
+import type { Approval, ApprovalEvent, ApprovalInbox, ApprovalListQuery, ApprovalPage, ApprovalReader } from './ref.js'
 import { toolOutcome, type RunOutcome } from './run-outcome.js'
-import { keptResult, shownApproval, withoutSecrets } from './shown.js'
+import { keptArgs, keptResult, shownApproval } from './shown.js'
 
 const MOST_PENDING = 200
 /** One agent that asks for everything must not keep the others out. */
@@ -81,16 +81,17 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     return { kind: 'pending', id: row.id, state: row.state }
   }
 
-  list ({ state, before, limit }: ApprovalListQuery): ApprovalPage {
+  list ({ state, before, limit }: ApprovalListQuery, reader: ApprovalReader): ApprovalPage {
     this.lapse()
     const rows = this.#options.rows.list({ state, before, limit: limit + 1 })
     const page = rows.slice(0, limit)
-    return { approvals: page.map(row => this.#shown(row, true)), next_before: rows.length > limit ? page.at(-1)!.seq : null }
+    const approvals = page.map(row => this.#shown(row, reader, true))
+    return { approvals, next_before: rows.length > limit ? page.at(-1)!.seq : null }
   }
 
-  get (id: string): Approval {
+  get (id: string, reader: ApprovalReader): Approval {
     this.lapse()
-    return this.#shown(this.#row(id), false)
+    return this.#shown(this.#row(id), reader)
   }
 
   async approve (id: string, by: string): Promise<Approval> {
@@ -110,19 +111,19 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
   deny (id: string, by: string, reason?: string): Approval {
     this.lapse()
     const row = this.#over(id, 'denied', by, reason)
-    return this.#shown(this.#decided(id, row), false)
+    return this.#shown(this.#decided(id, row), 'agent')
   }
 
   async settled (id: string, signal: AbortSignal): Promise<ToolOutcome> {
-    return toolOutcome(await waitForEnd(this.#options.events, id, () => this.get(id), signal), this.#options.errorOf)
+    return toolOutcome(await waitForEnd(this.#options.events, id, () => this.get(id, 'agent'), signal), this.#options.errorOf)
   }
 
-  follow (signal: AbortSignal): AsyncIterable<ApprovalEvent> {
+  follow (reader: ApprovalReader, signal: AbortSignal): AsyncIterable<ApprovalEvent> {
     const entry = (id: string): Approval | null => {
       const row = this.#options.rows.get(id)
-      return row === null ? null : this.#shown(row, true)
+      return row === null ? null : this.#shown(row, reader, true)
     }
-    const pending = (): readonly Approval[] => [...this.list({ state: 'pending', limit: MOST_PENDING }).approvals].reverse()
+    const pending = (): readonly Approval[] => [...this.list({ state: 'pending', limit: MOST_PENDING }, reader).approvals].reverse()
     return followApprovals({ events: this.#options.events, pending, entry }, signal)
   }
 
@@ -162,8 +163,8 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     const state = outcome.kind === 'done' ? 'executed' as const : 'failed' as const
     const end = {
       state,
-      args: withoutSecrets(row, clean),
-      result: outcome.kind === 'done' ? keptResult(outcome.value, clean) : null,
+      args: keptArgs(row, clean),
+      result: outcome.kind === 'done' ? keptResult(outcome.value, row, clean) : null,
       error: outcome.kind === 'failed' ? { ...outcome.error, message: clean(outcome.error.message) } : null
     }
     let finished: ApprovalRow | null = null
@@ -174,7 +175,7 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
       log.error({ err: error, approval: row.id }, `how an approved call of ${row.tool} ended was not written: ${messageOf(error)}`)
     }
     this.#tell(state, finished ?? { ...row, ...end })
-    return this.#shown(finished ?? { ...row, ...end }, false)
+    return this.#shown(finished ?? { ...row, ...end }, 'agent')
   }
 
   #expire (ids: readonly string[]): void {
@@ -191,7 +192,7 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
   #over (id: string, state: 'denied' | 'expired', by: string | null, reason: string | null = null): ApprovalRow | null {
     const { rows, clean } = this.#options
     const before = rows.get(id)
-    const row = before === null ? null : rows.decide(id, { state, by, reason, args: withoutSecrets(before, clean) })
+    const row = before === null ? null : rows.decide(id, { state, by, reason, args: keptArgs(before, clean) })
     this.#deadlines.drop(id)
     if (row !== null) this.#tell(state, row)
     return row
@@ -210,9 +211,10 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     throw approvalsError('approvals.not_found', `there is no approval '${id}'; GET /api/agent/approvals?state=all lists those that are kept`, { details: { id } })
   }
 
-  #shown (row: ApprovalRow, isBrief: boolean): Approval {
+  #shown (row: ApprovalRow, reader: ApprovalReader, isBrief = false): Approval {
     const at = row.state === 'pending' ? this.#deadlines.expiresAt(row.id) : null
-    return shownApproval(row, { clean: this.#options.clean, isBrief, expiresAt: at === null ? null : Math.round(at) / 1000 })
+    const expiresAt = at === null ? null : Math.round(at) / 1000
+    return shownApproval(row, { clean: this.#options.clean, reader, isBrief, expiresAt })
   }
 
   #tell (kind: ApprovalEvent['kind'], { id, server, tool, primary, actor, state, hit_count: hits, error }: ApprovalRow): void {

@@ -1,5 +1,8 @@
 import { createServiceRef, type ApprovalError, type ApprovalState } from 'svc-gateway/plugin'
 
+/** For whom an entry is shown: an agent, which reads what other agents asked for, sees no unwritten argument. */
+export type ApprovalReader = 'operator' | 'agent'
+
 /** A call of a gated tool as it is shown. Times in epoch seconds. Secrets are taken out of arguments and results. */
 export interface Approval {
   /** 32 hex digits. */
@@ -56,8 +59,8 @@ export interface ApprovalEvent {
 
 /** Calls of gated tools that wait for an operator. Unknown ids throw `approvals.not_found`. */
 export interface ApprovalInbox {
-  list (query: ApprovalListQuery): ApprovalPage
-  get (id: string): Approval
+  list (query: ApprovalListQuery, reader: ApprovalReader): ApprovalPage
+  get (id: string, reader: ApprovalReader): Approval
   /**
    * Runs the call, once, even if decided twice at a moment, and whether its caller waits or not. Resolves when it has
    * ended, also when it failed. Throws `approvals.already_resolved`.
@@ -65,7 +68,7 @@ export interface ApprovalInbox {
   approve (id: string, by: string): Promise<Approval>
   /** Throws `approvals.already_resolved`. */
   deny (id: string, by: string, reason?: string): Approval
-  follow (signal: AbortSignal): AsyncIterable<ApprovalEvent>
+  follow (reader: ApprovalReader, signal: AbortSignal): AsyncIterable<ApprovalEvent>
 }
 
 export const approvalsRef = createServiceRef<ApprovalInbox>('approvals.inbox')

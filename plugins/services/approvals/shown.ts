@@ -1,5 +1,5 @@
 import { redact, type ApprovalRow, type CleanText } from 'svc-gateway/plugin'
-import type { Approval } from './ref.js'
+import type { Approval, ApprovalReader } from './ref.js'
 
 const MOST_BRIEF = 2048
 const MOST_KEYS = 50
@@ -11,12 +11,13 @@ export interface ShownOptions {
   readonly clean: CleanText
   /** Epoch seconds; null when it is decided. */
   readonly expiresAt: number | null
+  readonly reader: ApprovalReader
   /** For lists and streams: large arguments and results are shortened. */
   readonly isBrief: boolean
 }
 
-export function shownApproval (row: ApprovalRow, { clean, expiresAt, isBrief }: ShownOptions): Approval {
-  const args = withoutSecrets(row, clean)
+export function shownApproval (row: ApprovalRow, { clean, expiresAt, reader, isBrief }: ShownOptions): Approval {
+  const args = row.state === 'pending' && reader === 'operator' ? withoutSecrets(row, clean) : keptArgs(row, clean)
   const shown = isBrief ? { args: brief(args), result: brief(row.result) } : { args, result: row.result }
   return {
     id: row.id,
@@ -39,16 +40,27 @@ export function shownApproval (row: ApprovalRow, { clean, expiresAt, isBrief }: 
   }
 }
 
-/** Arguments as they may be shown, and are kept once the call is over. */
-export function withoutSecrets ({ args, secrets }: Pick<ApprovalRow, 'args' | 'secrets'>, clean: CleanText): ApprovalRow['args'] {
+type Arguments = Pick<ApprovalRow, 'args' | 'secrets' | 'unwritten'>
+
+/** Arguments as any caller may see them, and as they are kept once the call is over. */
+export function keptArgs ({ args, secrets, unwritten }: Arguments, clean: CleanText): ApprovalRow['args'] {
+  return withoutSecrets({ args, secrets: [...secrets, ...unwritten] }, clean)
+}
+
+/** Arguments as the operator who decides sees them. */
+function withoutSecrets ({ args, secrets }: Omit<Arguments, 'unwritten'>, clean: CleanText): ApprovalRow['args'] {
   const hidden = Object.entries(args).map(([key, value]) => [key, secrets.includes(key) ? HIDDEN : value] as const)
   return redact(Object.fromEntries(hidden), clean) as ApprovalRow['args']
 }
 
-/** What is kept of a result: no secret, and no more than an agent would read. */
-export function keptResult (value: unknown, clean: CleanText): unknown {
+/**
+ * What is kept of a result: no secret, none of the texts that its call says are unwritten (the answer to an edit has the new
+ * text), and no more than an agent would read.
+ */
+export function keptResult (value: unknown, { args, unwritten }: Arguments, clean: CleanText): unknown {
   if (value === undefined || value === null) return null
-  const kept = redact(value, clean)
+  const told = new Set(unwritten.map(key => args[key]).filter(text => typeof text === 'string').map(text => text.trim()))
+  const kept = redact(value, text => told.has(text.trim()) ? HIDDEN : clean(text))
   const text = JSON.stringify(kept)
   return text.length <= MOST_RESULT ? kept : { cut: true, characters: text.length, text: text.slice(0, MOST_RESULT) }
 }

@@ -45,8 +45,10 @@ async function inbox (t: Test, { home, clock, svc = '', files = {}, brings = tru
         gated: true,
         primary: 'model_id',
         secrets: ['pass'],
+        unwritten: ['letter'],
         input: z.strictObject({
-          model_id: z.string(), hf_token: z.string().optional(), pass: z.string().optional(), note: z.string().optional()
+          model_id: z.string(), hf_token: z.string().optional(), pass: z.string().optional(), note: z.string().optional(),
+          letter: z.string().optional()
         }),
         handler: async ({ input, actor, signal }) => {
           ran.push({ args: input, actor })
@@ -201,6 +203,53 @@ t.test('a denied call never runs, and its agent is told why', async t => {
   t.match(await gateway.call('POST', `/api/agent/approvals/${id}/deny`, { why: 'x' }), { status: 400, json: { error: { code: 'validation.unknown_keys' } } })
   const { json } = await gateway.call('GET', '/api/activity?action=approval.deny')
   t.match(json.records, [{ target: id, outcome: 'ok', actor: 'dashboard', after: { reason: 'the disk is full' } }])
+})
+
+t.test('an unwritten argument is shown to an operator who decides, to no agent, and to nobody once it is decided', async t => {
+  const clock = new FakeClock()
+  const gateway = await inbox(t, { home: t.testdir(), clock })
+  const letter = 'The treasure is in Zanzibar.'
+  const read = async (id: string, headers: Record<string, string> = {}): Promise<Record<string, string>> => {
+    const path = `/api/agent/approvals/${id}`
+    const page = await gateway.fetch(`${path}/page`, { headers })
+    return {
+      list: (await gateway.call('GET', '/api/agent/approvals?state=all', undefined, headers)).text,
+      entry: (await gateway.call('GET', path, undefined, headers)).text,
+      page: await page.text()
+    }
+  }
+  const tool = async (id: string): Promise<string> => JSON.stringify(await gateway.ask({ approval_id: id }, 'mallory', 'approval_status'))
+  const snapshot = async (headers: Record<string, string> = {}): Promise<string> =>
+    JSON.stringify(await (await openStream(t, gateway, '/api/agent/approvals/events', headers)).next())
+  const isHidden = (texts: Readonly<Record<string, string>>, id: string): void => {
+    for (const [where, text] of Object.entries(texts)) {
+      t.match(text, where === 'page' ? 'model_pull' : id, where)
+      t.notMatch(text, /Zanzibar/, where)
+    }
+  }
+  const ends: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+    executed: id => gateway.approve(id), denied: id => gateway.deny(id), expired: () => clock.advance(DAY_MS)
+  }
+  for (const [state, end] of Object.entries(ends)) {
+    const id = idOf(await gateway.ask({ model_id: state, letter }))
+    for (const [where, text] of Object.entries({ ...await read(id), snapshot: await snapshot() })) t.match(text, /Zanzibar/, where)
+    const agent = { 'x-svc-agent': 'mallory' }
+    isHidden({ ...await read(id, agent), snapshot: await snapshot(agent), tool: await tool(id) }, id)
+    let running: Record<string, string> = {}
+    gateway.works(async () => {
+      running = await read(id)
+      return { letter: `${letter} `, started: true }
+    })
+    await end(id)
+    isHidden({ ...await read(id), tool: await tool(id) }, id)
+    t.match(gateway.gateway.kernel().approvals.get(id), { state, args: { model_id: state, letter: '***' } }, 'it is not kept either')
+    t.equal(Object.keys(running).length, state === 'executed' ? 3 : 0)
+    isHidden(running, id)
+  }
+  t.same(gateway.ran.map(({ args }) => args), [{ model_id: 'executed', letter }], 'what ran is what was asked for')
+  const { text } = await gateway.call('GET', '/api/activity')
+  for (const action of ['approval.approve', 'approval.deny', 'approval.expired', 'mcp.tool.invoked']) t.match(text, action)
+  t.notMatch(text, /Zanzibar/)
 })
 
 t.test('an agent cannot approve, by its own name or by another', async t => {

@@ -128,8 +128,17 @@ t.test('what an agent remembers is not in the trail of calls, which others read;
   }
   t.match((await host.call('GET', '/api/activity?action=mcp.tool.invoked')).json.records.at(-1), { target: 'memory/memory_add', before: { text: '***', metadata: '***', tags: 'places' } })
   const carol = await connect(t, host.baseUrl, { 'x-svc-agent': 'carol' })
-  t.match(await call(carol, 'memory_add', { text }), { status: 'pending_approval' })
-  t.match((await host.call('GET', '/api/agent/approvals')).text, /Zanzibar/)
+  for (const decision of ['approve', 'deny']) {
+    const waiting = await call(carol, 'memory_add', { text, metadata: { place: 'Zanzibar' } })
+    t.match(waiting, { status: 'pending_approval' })
+    t.match((await host.call('GET', '/api/agent/approvals')).text, /Zanzibar/)
+    t.match(await host.call('POST', `/api/agent/approvals/${waiting.approval_id}/${decision}`, {}), { status: 200 })
+    const answers = ['/api/activity', '/api/agent/approvals?state=all', `/api/agent/approvals/${waiting.approval_id}`].map(path => host.call('GET', path))
+    for (const { status, text: told } of await Promise.all(answers)) {
+      t.equal(status, 200)
+      t.notMatch(told, /Zanzibar/, decision)
+    }
+  }
 })
 
 t.test('an agent that has the gateway\'s own server alone remembers as well', async t => {
