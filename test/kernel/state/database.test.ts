@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openSqlFile, type ActivityQuery, type ActivityRow } from '../../../kernel/contract/index.js'
 import { createActivityTable } from '../../../kernel/state/activity-table.js'
+import { createApprovalTable } from '../../../kernel/state/approval-table.js'
 import { openDatabase } from '../../../kernel/state/database.js'
 import { migrations } from '../../../kernel/state/migrations/index.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
@@ -193,6 +194,57 @@ t.test('rows of the first form of the table come along', async t => {
   const db = await openDatabase({ path })
   t.teardown(() => { db.close() })
   t.match(createActivityTable(db).list({}), [{ id: 2, before: null, after: null }, { id: 1, before: null, after: { port: 1 } }])
+})
+
+t.test('texts that agents had remembered leave audit rows and approvals of earlier releases, and nothing else does', async t => {
+  const path = join(t.testdir(), 'svc.db')
+  const before = await openDatabase({ path, migrations: migrations.slice(0, 4) })
+  const trail = createActivityTable(before)
+  const insert = before.connection.prepare(`INSERT INTO approvals
+    (id, server, tool, dedup_key, args_json, secrets_json, actor, private, state, hit_count, enqueued_at, result_json)
+    VALUES (?, ?, ?, ?, ?, '[]', 'mcp:bob', 0, ?, 1, '2026-01-01T00:00:00.000Z', ?)`)
+  const given = {
+    'memory/memory_add': { text: 'Zanzibar', metadata: { place: 'Zanzibar' } },
+    'admin/memory_add': { content: 'Zanzibar' },
+    'memory/memory_curate': { memory_id: 'm', text: 'Zanzibar', reason: 'Zanzibar' },
+    'memory/directive_create': { name: 'n', content: 'Zanzibar' },
+    'memory/mental_model_create': { name: 'n', source_query: 'Zanzibar' },
+    'memory/memory_search': { query: 'kept' },
+    'files/memory_add': { text: 'kept' }
+  }
+  const base = {
+    ts: '2026-01-01T00:00:00.000Z', kind: 'action', actor: 'mcp:bob', severity: 'info', outcome: 'ok', message: 'm', error: null, duration_ms: 1, request_id: 'r'
+  } as const
+  for (const [target, args] of Object.entries(given)) {
+    const [server, tool] = target.split('/') as [string, string]
+    trail.insert([{ ...base, category: 'mcp', action: 'mcp.tool.invoked', target, before: args, after: { approval_id: 'a' } }])
+    const after = { server, tool, args, state: 'executed' }
+    for (const action of ['approval.approve', 'approval.deny']) trail.insert([{ ...base, category: 'approval', action, target: 'a', before: null, after }])
+    for (const state of ['executed', 'denied', 'pending']) {
+      const result = state !== 'executed' ? null : JSON.stringify(tool === 'memory_curate' ? args : { id: 'kept' })
+      insert.run([`${target} ${state}`, server, tool, target, JSON.stringify(args), state, result])
+    }
+  }
+  before.close()
+  const db = await openDatabase({ path })
+  t.teardown(() => { db.close() })
+  const records = createActivityTable(db).list({})
+  t.equal(records.length, 21)
+  t.notMatch(JSON.stringify(records), /Zanzibar/)
+  t.equal(JSON.stringify(records).match(/"kept"/g)?.length, 6)
+  t.match(records.find(({ target }) => target === 'memory/memory_add'), { before: null, after: { approval_id: 'a' } })
+  t.strictSame(records.find(({ action }) => action === 'approval.deny')?.after, { server: 'files', tool: 'memory_add', args: { text: 'kept' }, state: 'executed' })
+  const approvals = createApprovalTable(db, createSystemClock())
+  t.notMatch(JSON.stringify(['executed', 'denied'].map(state => approvals.list({ state: state as 'denied', limit: 100 }))), /Zanzibar/)
+  t.strictSame(approvals.get('memory/memory_add executed')?.args, {})
+  t.match(approvals.get('memory/memory_add executed'), { result: { id: 'kept' } })
+  t.match(approvals.get('files/memory_add denied'), { args: { text: 'kept' }, unwritten: { length: 0 } })
+  const hidden = approvals.list({ state: 'pending', limit: 100 }).map(({ server, tool, args, unwritten }) => [`${server}/${tool}`, args, unwritten] as const)
+  t.strictSame(Object.fromEntries(hidden.map(([target, args]) => [target, args])), given, 'what waits runs with what was asked for')
+  t.strictSame(Object.fromEntries(hidden.map(([target, , names]) => [target, names])), {
+    'memory/memory_add': ['text', 'metadata'], 'admin/memory_add': ['text', 'metadata'], 'memory/memory_curate': ['text', 'reason'],
+    'memory/directive_create': ['content'], 'memory/mental_model_create': ['source_query'], 'memory/memory_search': [], 'files/memory_add': []
+  })
 })
 
 t.test('a timer of the system clock fires neither early nor once cancelled', async t => {
