@@ -137,7 +137,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     const [all, part] = [await readLegacy(legacy), await readLegacy(legacy, 3)]
     t.same(part.notes, all.notes.filter(({ source }) => source === 'b.jsonl'))
     t.match(part, { files: 3, skipped: [...all.skipped.slice(0, 2), {
-      file: join('data', 'a.txt'), reason: 'is left out, with all files behind it (2): at most 3 are read. Import them from a folder of their own'
+      file: join('data', 'a.txt'), reason: 'is skipped with all files after it (2 with this one): at most 3 are read. Import them from a folder of their own'
     }] })
     t.equal(part.skipped.length, 3)
     t.match(await svc('migrate', '--legacy-dir', join(legacy, 'd.db')), { code: 1, stderr: /d\.db cannot be read/ })

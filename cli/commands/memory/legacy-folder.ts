@@ -45,7 +45,7 @@ export async function readLegacy (folder: string, most = MOST_FILES): Promise<Le
   const [first] = all.slice(most)
   if (first !== undefined) skipped.push({
     file: first,
-    reason: `is left out, with all files behind it (${all.length - most}): at most ${most} are read. Import them from a folder of their own`
+    reason: `is skipped with all files after it (${all.length - most} with this one): at most ${most} are read. Import them from a folder of their own`
   })
   return { files: files.length, notes, skipped }
 }
