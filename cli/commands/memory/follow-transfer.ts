@@ -58,7 +58,7 @@ async function cancelled (client: ApiClient, transfer: Transfer): Promise<string
   if (kind === 'export') return `The export of ${bank} is cancelled.`
   const state = await client.call({ path: '/api/memory/engine', timeoutMs: CANCEL_MS }, engineSchema).catch(() => null)
   return state?.engine === 'embedded' ? `The import is cancelled, and ${bank} is as it was.`
-    : `The import is cancelled. What a Hindsight server had imported before stays in ${bank}.`
+    : `The import is cancelled. What a Hindsight server has imported, and what it was importing just now, stays in ${bank}.`
 }
 
 /** What became of one that cannot be cancelled any more. */

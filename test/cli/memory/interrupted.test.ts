@@ -81,7 +81,7 @@ t.test('an interruption before the answer cancels what had begun, and says what 
   const folder = t.testdir({ 'a.zip': 'PK' })
   const { fake, interrupted } = await served(t, (_request, response) => say(response, 200, { success: true, operation_id: 'op-7' }))
   t.match(await interrupted('import', 'shared', join(folder, 'a.zip')), {
-    code: 130, stdout: /^$/, stderr: 'The import is cancelled. What a Hindsight server had imported before stays in shared.\n'
+    code: 130, stdout: /^$/, stderr: 'The import is cancelled. What a Hindsight server has imported, and what it was importing just now, stays in shared.\n'
   })
   t.match(await interrupted('export', 'shared', '-o', join(folder, 'b.zip')), { code: 130, stdout: /^$/, stderr: 'The export of shared is cancelled.\n' })
   t.same(fake.calls.filter(call => call.includes('op-7')), ['DELETE /v1/default/banks/shared/operations/op-7', 'DELETE /v1/default/banks/shared/operations/op-7'])
