@@ -30,20 +30,30 @@ export interface Transfer {
 
 /** Waits for the end of an import or export. One that is interrupted is cancelled, and the user told what became of it. */
 export async function followTransfer (cli: Cli, client: ApiClient, transfer: Transfer): Promise<TransferOperation> {
-  const path = pathTo(transfer)
-  try {
-    for (;;) {
-      const operation = await client.call({ path }, operationSchema)
-      if (operation.status === 'completed') return operation
-      if (!isRunning(operation)) throw new CliFailure(`it ended as ${outcomeOf(operation)}`)
-      await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal })
-    }
-  } catch (error) {
-    if (!cli.signal.aborted) throw error
+  const operation = await ended(cli, client, transfer).catch(async (error: unknown) => {
+    if (!cli.signal.aborted) throw named(error, transfer)
     // the interrupted client takes no more calls; a second signal ends the process
     cli.out.note(await cancelled(client.under(new AbortController().signal), transfer))
     throw cli.signal.reason
+  })
+  if (operation.status !== 'completed') throw new CliFailure(`it ended as ${outcomeOf(operation)}`)
+  return operation
+}
+
+async function ended ({ signal }: Cli, client: ApiClient, transfer: Transfer): Promise<TransferOperation> {
+  for (;;) {
+    const operation = await client.call({ path: pathTo(transfer) }, operationSchema)
+    if (!isRunning(operation)) return operation
+    await wait(LOOK_EVERY_MS, undefined, { signal })
   }
+}
+
+/** The failure with the operation, which the user may look for later. */
+function named (error: unknown, transfer: Transfer): unknown {
+  if (!(error instanceof CliFailure)) return error
+  const { message, exitCode, hints, trace } = error
+  const hint = `The ${transfer.kind} may continue. ${nameOf(transfer)}`
+  return new CliFailure(message, { exitCode, hints: [...hints, hint], ...trace === null ? {} : { trace }, cause: error })
 }
 
 /** Cancels it and says what is true afterwards. */
@@ -63,14 +73,18 @@ async function cancelled (client: ApiClient, transfer: Transfer): Promise<string
 
 /** What became of one that cannot be cancelled any more. */
 async function late (client: ApiClient, transfer: Transfer): Promise<string> {
-  const { kind, bank, id } = transfer
+  const { kind } = transfer
   const operation = await client.call({ path: pathTo(transfer) }, operationSchema)
-  return isRunning(operation) ? `The ${kind} cannot be cancelled any more: it is being committed. It is operation ${id} of ${bank}.`
+  return isRunning(operation) ? `The ${kind} cannot be cancelled any more: it is being committed. ${nameOf(transfer)}`
     : `The ${kind} had already ended as ${outcomeOf(operation)}.`
 }
 
-function unknown ({ kind, bank, id }: Transfer, why: Error): string {
-  return `Whether the ${kind} is cancelled is unknown: ${harmless(why.message)}. It is operation ${id} of ${bank}.`
+function unknown (transfer: Transfer, why: Error): string {
+  return `Whether the ${transfer.kind} is cancelled is unknown: ${harmless(why.message)}. ${nameOf(transfer)}`
+}
+
+function nameOf ({ bank, id }: Transfer): string {
+  return `It is operation ${id} of ${bank}.`
 }
 
 function pathTo ({ bank, id }: Transfer): string {

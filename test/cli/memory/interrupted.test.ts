@@ -124,3 +124,19 @@ t.test('an interruption while the file is sent cuts it off', async t => {
   const { code, stderr } = await svc.run('memory', 'import', 'shared', file, '--url', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   t.same({ code, stderr, seen }, { code: 130, stderr: '', seen: [`POST ${WIRE}/shared/transfer/import`] })
 })
+
+t.test('where the connection breaks while an import or export is followed, its operation is named', async t => {
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return void request.socket.destroy()
+    request.resume().once('end', () => say(response, 202, { operation_id: 'op-7', status: 'pending' }))
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => { server.close().closeAllConnections() })
+  await once(server, 'listening')
+  const file = join(t.testdir({ 'a.zip': 'PK' }), 'a.zip')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  for (const [kind, ...args] of [['import', file], ['export', '-o', `${file}.new`]] as const) {
+    const { code, stderr } = await new FakeProcess().run('memory', kind, 'shared', ...args, '--url', url)
+    t.match({ code, stderr }, { code: 1, stderr: /^Error: GET .+: the connection was lost\n/ })
+    t.match(stderr.replaceAll(/\s+/g, ' '), `The ${kind} may continue. It is operation op-7 of shared.`)
+  }
+})
