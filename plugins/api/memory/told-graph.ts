@@ -6,6 +6,8 @@ const MOST_NODES = 2000
 /** What is asked of a server for each thing that ties a memory to others. */
 const MOST_TIED = 300
 const MOST_NAMES = 8
+/** In what an engine's list of memories says of entities. */
+const BETWEEN_NAMES = ', '
 /** How an engine says that it has no such thing, or that this is no id. */
 const MISSING: readonly number[] = [400, 404, 422]
 const LONGEST_LABEL = 30
@@ -57,15 +59,15 @@ export async function toldGraph (place: Place, wish: GraphWish): Promise<ToldGra
   }
 }
 
-/** As many as were told, where that was all and not a part that may leave some out. */
+/** As many as were told, where that was all: a server tells those alone that stand in a pair. */
 async function entitiesOf (place: Place, isAll: boolean, { nodes, edges }: Graph): Promise<number> {
-  if (isAll && nodes.length < MOST_NODES && edges.length < MOST_NODES) return nodes.length
+  if (place.engine.name === 'embedded' && isAll && nodes.length < MOST_NODES && edges.length < MOST_NODES) return nodes.length
   return Number((await asked(place, ['entities'], { limit: 1 })).total ?? nodes.length)
 }
 
 /** With those of its chunk and document, and those that name what it names. Null if it is not in the bank, or not asked for. */
 async function memoryAround (place: Place, { type, q }: GraphWish, id: string): Promise<Graph | null> {
-  const memory = await known(place, 'memories', id)
+  const memory = await thingOf(place, 'memories', id)
   if (memory === null || memory.state === 'invalidated' || (type !== undefined && memory.type !== type)) return null
   const words = q?.toLowerCase() ?? ''
   const has = ({ text, context }: Row): boolean => `${String(text)}\n${String(context ?? '')}`.toLowerCase().includes(words)
@@ -73,7 +75,7 @@ async function memoryAround (place: Place, { type, q }: GraphWish, id: string): 
   const names = Array.isArray(memory.entities) ? memory.entities.slice(0, MOST_NAMES) : []
   // an observation is found by the document of what it was made from
   const [source] = Array.isArray(memory.source_memory_ids) ? memory.source_memory_ids : []
-  const home = source === undefined ? memory : await known(place, 'memories', String(source)) ?? memory
+  const home = source === undefined ? memory : await thingOf(place, 'memories', String(source)) ?? memory
   const ties = [
     ...[{ chunk_id: home.chunk_id }, { document_id: home.document_id }].filter(tie => Object.values(tie)[0] != null),
     ...names.map(name => ({ q: String(name) }))
@@ -86,7 +88,7 @@ async function memoryAround (place: Place, { type, q }: GraphWish, id: string): 
 
 /** With those that its newest memories name beside it, as far as the engine tells their ids, and what it told of these. */
 async function entityAround (place: Place, id: string, told: Graph): Promise<Graph | null> {
-  const entity = await known(place, 'entities', id)
+  const entity = await thingOf(place, 'entities', id)
   if (entity === null) return null
   const [memories, entities] = await Promise.all([
     asked(place, ['memories', 'list'], { entity_id: id, limit: MOST_TIED }), asked(place, ['entities'], { limit: MOST_NODES })
@@ -94,9 +96,11 @@ async function entityAround (place: Place, id: string, told: Graph): Promise<Gra
   const name = String(entity.canonical_name)
   const nodes = rowsIn(entities, 'items', bankPath(place.bank, 'entities')).map(entityNode)
   const ids = new Map([...nodes, ...told.nodes].map(({ data }) => [String(data.label), String(data.id)]))
+  const known = new Set([name, ...ids.keys()])
+  const most = Math.max(...[...known].map(label => label.split(BETWEEN_NAMES).length))
   const edges = new Map<string, { weight: number, lastCooccurred: unknown }>()
   for (const { entities: named, mentioned_at: at } of rowsIn(memories, 'items', bankPath(place.bank, 'memories', 'list'))) {
-    for (const other of new Set(String(named).split(', '))) {
+    for (const other of namesIn(String(named), known, most)) {
       const to = ids.get(other)
       if (to === undefined || other === name) continue
       const edge = edges.get(to)
@@ -108,6 +112,19 @@ async function entityAround (place: Place, id: string, told: Graph): Promise<Gra
   const beside = [...edges].map(([to, edge]) =>
     ({ data: { id: `${id}-${to}`, source: id, target: to, linkType: 'cooccurrence', ...edge } }))
   return united([{ nodes: [entityNode(entity), ...nodes.filter(({ data }) => edges.has(String(data.id)))], edges: beside }, told])
+}
+
+/** The known ones, the longest first: a comma may stand within a name. `most` is of how many parts a known one is. Pure. */
+function namesIn (named: string, known: ReadonlySet<string>, most: number): ReadonlySet<string> {
+  const parts = named.split(BETWEEN_NAMES)
+  const names = new Set<string>()
+  for (let at = 0; at < parts.length;) {
+    let length = Math.min(most, parts.length - at)
+    while (length > 1 && !known.has(parts.slice(at, at + length).join(BETWEEN_NAMES))) length--
+    names.add(parts.slice(at, at + length).join(BETWEEN_NAMES))
+    at += length
+  }
+  return names
 }
 
 function entityNode ({ id, canonical_name: label, mention_count: mentionCount }: Row): GraphPart {
@@ -130,7 +147,7 @@ function united (graphs: readonly Graph[]): Graph {
   return { nodes: once(graphs.flatMap(({ nodes }) => nodes)), edges: once(graphs.flatMap(({ edges }) => edges)) }
 }
 
-async function known ({ engine, bank, signal }: Place, what: 'memories' | 'entities', id: string): Promise<Row | null> {
+async function thingOf ({ engine, bank, signal }: Place, what: 'memories' | 'entities', id: string): Promise<Row | null> {
   const path = bankPath(bank, what, id)
   const reply = await askEngine(engine, { method: 'GET', path, signal })
   return MISSING.includes(reply.status) ? null : valueOf(reply, path) as Row

@@ -89,3 +89,27 @@ t.test('a server is asked for a node that is not among its newest, and for what 
   fake.instead.set(`/v1/default/banks/g/memories/${id(1)}`, (_request, response) => { response.writeHead(500).end('{"detail":"down"}') })
   t.same(await missing(`node=${id(1)}`), [502, 'memory.engine_error'], 'a server that fails has not said that there is none')
 })
+
+t.test('around an entity of a server stand those named beside it, whatever commas are in their names, and all are counted', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  const { labels, part } = subgraphs(host)
+  fake.bank('g')
+  const says = (path: string, value: object): void => {
+    fake.instead.set(`/v1/default/banks/g/${path}`, (_request, response) => { response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value)) })
+  }
+  const entities = ['Ann', 'Acme', 'Acme, Inc.', 'Bo', 'Cy, Jr.', 'Zoe'].map((canonical_name, n) => ({ id: `e${n}`, canonical_name, mention_count: 1 }))
+  for (const entity of entities) says(`entities/${entity.id}`, entity)
+  says('entities', { items: entities, total: entities.length })
+  says('entities/graph', { nodes: [], edges: [] })
+  says('memories/list', { items: [{ entities: 'Acme, Inc., Ann, Bo, Nobody, Cy, Jr.' }, { entities: 'Bo, Ann' }] })
+  t.same(await labels('kind=entities&node=e0'), ['Acme, Inc.', 'Ann', 'Bo', 'Cy, Jr.'])
+  t.match(await part('kind=entities&node=e0'), { edges: { length: 3 }, total_entities: 6 })
+  says('memories/list', { items: [{ entities: 'Acme, Inc., Zoe' }] })
+  t.same(await labels('kind=entities&node=e2'), ['Acme, Inc.', 'Zoe'], 'nor in its own')
+
+  const told = ['e0', 'e3'].map(id => ({ data: { id, label: id } }))
+  says('entities/graph', { nodes: told, edges: [{ data: { id: 'e0-e3', source: 'e0', target: 'e3' } }] })
+  const top = await host.call('GET', '/api/memory/banks/g/graph/subgraph?kind=entities')
+  t.match(top.json, { returned_nodes: 2, total_entities: 6 }, 'a server draws those alone that stand in a pair')
+})
