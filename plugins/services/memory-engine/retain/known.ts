@@ -2,9 +2,10 @@ import { configOf } from '../banks/config.js'
 import type { Core } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
 import { chunksOf, documentsOf, findDocument, type DocumentRow } from '../store/document-table.js'
-import { textHash, type MemoryRow } from '../store/memory-table.js'
+import { textHash } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import { chunkText } from './chunk-text.js'
+import { madeOf, SAID, VALID, type Said } from './made.js'
 import { isLarge, piecesOf } from './parts.js'
 import type { RetainItem } from './request.js'
 import { tagKey } from './retain.js'
@@ -15,10 +16,6 @@ export interface KnownAs {
   /** Null where several memories say it, or facts that were made of it. */
   readonly memoryId: string | null
 }
-
-type Said = Pick<MemoryRow, 'seq' | 'id' | 'tags' | 'metadata' | 'context'>
-const SAID = 'm.seq, m.id, m.tags, m.metadata, m.context'
-const VALID = `m.state = 'valid' AND m.fact_type <> 'observation'`
 
 /**
  * What says an item's text already, for the same readers, and with all of its metadata: for one that is added to a document, a
@@ -47,7 +44,7 @@ function soleMemory (core: Core, bank: BankRow, item: RetainItem): KnownAs | nul
      ORDER BY m.seq DESC LIMIT ${MOST_ALIKE}`,
     [bank.seq, textHash(item.content)]).find(row => says(row, item))
   if (same === undefined) return null
-  renew(core, [same.seq], item)
+  renew(core, [same], item)
   return { documentId: same.document_id, memoryId: same.id }
 }
 
@@ -58,8 +55,9 @@ function wholeDocument (core: Core, bank: BankRow, item: RetainItem): KnownAs | 
     const { tags, metadata, retain_params: params } = document
     const { context = null } = JSON.parse(params ?? '{}') as { readonly context?: string | null }
     if (!says({ tags, metadata: metadata ?? '{}', context }, item)) continue
-    const memories = chunkMemories(core.store, document.seq) ?? (extracts(core) ? factsOf(core.store, document.seq) : [])
-    if (memories.length === 0) continue
+    const memories = chunkMemories(core.store, document.seq) ?? (extracts(core) ? madeOf(core.store, document.seq) : [])
+    // what was added to it later may be for other readers
+    if (memories.length === 0 || !memories.every(row => says(row, item))) continue
     renew(core, memories, item)
     return { documentId: document.document_id, memoryId: null }
   }
@@ -78,10 +76,13 @@ function partOf (core: Core, bank: BankRow, item: RetainItem, size: number): Kno
     const rows = texts.map(text => memoryIn(store, bank.seq, document.seq, text, item))
     const found = rows.filter(row => row !== undefined)
     if (found.length === texts.length) {
-      renew(core, found.map(({ seq }) => seq), item)
+      renew(core, found, item)
       return { documentId: document.document_id, memoryId: found.length === 1 ? found[0]!.id : null }
     }
-    if (extracts(core) && isLast(store, document, texts, item)) return { documentId: document.document_id, memoryId: null }
+    const facts = extracts(core) && isLast(store, document, texts) ? madeOf(store, document.seq, texts.length) : []
+    if (facts.length === 0 || !facts.every(row => says(row, item))) continue
+    renew(core, facts, item)
+    return { documentId: document.document_id, memoryId: null }
   }
   return null
 }
@@ -94,10 +95,8 @@ function memoryIn (store: Store, bank: number, document: number, text: string, i
     [bank, textHash(text), document]).find(row => says(row, item))
 }
 
-/** Whether facts stand for what was added last: their words are others. */
-function isLast (store: Store, { seq, tags }: DocumentRow, texts: readonly string[], item: RetainItem): boolean {
-  const readers = JSON.parse(tags) as string[]
-  if (!item.tags.every(tag => readers.includes(tag))) return false
+/** Whether these were added last. */
+function isLast (store: Store, { seq }: DocumentRow, texts: readonly string[]): boolean {
   const last = store.all<{ text: string }>('SELECT text FROM chunks WHERE document = ? ORDER BY chunk_index DESC LIMIT ?', [seq, texts.length])
   return last.length === texts.length && last.reverse().every(({ text }, i) => text.trim() === texts[i]!.trim())
 }
@@ -110,23 +109,19 @@ function says ({ tags, metadata, context }: Pick<Said, 'tags' | 'metadata' | 'co
 }
 
 /** Null where a chunk has no memory that says it. */
-function chunkMemories (store: Store, document: number): readonly number[] | null {
-  const memories = chunksOf(store, document).map(({ seq, text }) => store.get<{ seq: number }>(
-    `SELECT m.seq FROM memories m WHERE m.chunk = ? AND m.text_hash = ? AND ${VALID}`, [seq, textHash(text)])?.seq)
-  const found = memories.filter(seq => seq !== undefined)
+function chunkMemories (store: Store, document: number): readonly Said[] | null {
+  const memories = chunksOf(store, document).map(({ seq, text }) => store.get<Said>(
+    `SELECT ${SAID} FROM memories m WHERE m.chunk = ? AND m.text_hash = ? AND ${VALID}`, [seq, textHash(text)]))
+  const found = memories.filter(row => row !== undefined)
   return found.length === memories.length ? found : null
-}
-
-function factsOf (store: Store, document: number): readonly number[] {
-  return store.all<{ seq: number }>(`SELECT m.seq FROM memories m WHERE m.document = ? AND ${VALID}`, [document]).map(({ seq }) => seq)
 }
 
 function extracts ({ outside: { abilities } }: Core): boolean {
   return abilities.extracts === true
 }
 
-function renew ({ store, now }: Core, memories: readonly number[], { mentionedAt }: RetainItem): void {
+function renew ({ store, now }: Core, memories: readonly Said[], { mentionedAt }: RetainItem): void {
   // null where the item names no time: the time stays
   const later = 'coalesce(max(mentioned_at, ?1), mentioned_at, ?1)'
-  for (const seq of memories) store.run(`UPDATE memories SET mentioned_at = ${later}, updated_at = ?2 WHERE seq = ?3`, [mentionedAt, now(), seq])
+  for (const { seq } of memories) store.run(`UPDATE memories SET mentioned_at = ${later}, updated_at = ?2 WHERE seq = ?3`, [mentionedAt, now(), seq])
 }

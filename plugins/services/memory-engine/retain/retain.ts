@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { configOf } from '../banks/config.js'
 import type { Core, Retained } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
-import { appendChunks, changeText, findDocument, hasText, openText, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
+import { appendChunks, changeText, documentsOf, findDocument, openText, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
 import { deleteMemories, insertMemory, textHash, type MemoryRow } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
+import { madeOf } from './made.js'
 import type { RetainItem } from './request.js'
 
 /**
@@ -104,10 +105,12 @@ class Retaining {
     return true
   }
 
-  /** Whether facts were made of this very text: no memory has its words any more. */
+  /** Whether facts were made of this very text and are all there: no memory has its words any more. */
   #isExtracted (content: string, tags: string): boolean {
     if (this.#core.outside.abilities.extracts !== true) return false
-    return hasText(this.#core.store, this.#bank.seq, content, given => tagKey(given) === tags)
+    const { store } = this.#core
+    return documentsOf(store, this.#bank.seq, content)
+      .some(document => tagKey(JSON.parse(document.tags) as string[]) === tags && madeOf(store, document.seq).length > 0)
   }
 
   /** A memory of the document that says the same stays, with its id and vector: it lost its chunk to this one. */

@@ -114,11 +114,6 @@ export function settledHash (store: Store, { seq, content_hash: hash }: Pick<Doc
   return document === undefined ? null : settled(store, document).content_hash
 }
 
-/** Whether a document of the bank has just this text, and these tags as far as `isFor` says. */
-export function hasText (store: Store, bank: number, text: string, isFor: (tags: readonly string[]) => boolean): boolean {
-  return documentsOf(store, bank, text).some(({ tags }) => isFor(JSON.parse(tags) as string[]))
-}
-
 /** A document without its text. */
 type DocumentLabel = Pick<DocumentRow, 'seq' | 'document_id' | 'tags' | 'metadata' | 'retain_params'>
 

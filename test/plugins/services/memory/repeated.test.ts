@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import mcpMemory from '../../../../plugins/mcp/memory/index.js'
 import mcpServers from '../../../../plugins/mcp/servers/index.js'
 import memoryChat from '../../../../plugins/v1/memory/index.js'
@@ -6,7 +6,7 @@ import { wireGateway } from '../../../wire/wire-gateway.js'
 import { run } from '../../../cli/support.js'
 import { call as callTool, connect } from '../../mcp/memory-agents.js'
 import { openWithChat, over } from '../memory-engine/models-support.js'
-import { noModels, openEngine } from '../memory-engine/support.js'
+import { noModels, openEngine, type Wire } from '../memory-engine/support.js'
 import { fakeHindsight } from './fake-hindsight.js'
 import { memoryHost, memoryPlugins, type MemoryHost } from './host.js'
 
@@ -141,23 +141,92 @@ t.test('a long text is kept once, and again where a part of it was changed since
   t.match(await add(largest), { id: large, known: true }, `${largest.length} characters`)
 })
 
-t.test('what facts were made of is kept once, and again where all of them are gone', async t => {
-  const answer = JSON.stringify({ facts: ['Alice works at Acme.', 'Alice lives in Rome.'].map(text => ({ text, fact_type: 'world', entities: [] })) })
+const TEXT = 'Hi! I am Alice, of Acme, in Rome.'
+
+/** An engine that extracts these facts of any text, none for a text that is kept as it is; `keep` resolves once that is over. */
+function extracting (t: Test, ...facts: readonly string[]): Pick<Wire, 'call'> & { readonly keep: (item: object) => Promise<unknown> } {
+  const answer = JSON.stringify({ facts: facts.map(text => ({ text, fact_type: 'world', entities: [] })) })
   const { call } = openWithChat(t, ({ messages: [first] }) => first!.content.includes('observations of a long-term memory') ? '{"creates": []}' : answer,
     { abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true }) })
-  const keep = async (id: string, more: object = {}): Promise<unknown> => {
-    const { body } = await call('POST', 'b/memories', { items: [{ content: 'Hi! I am Alice, of Acme, in Rome.', document_id: id, unless_known: true, ...more }] })
+  const keep = async (item: object): Promise<unknown> => {
+    const { body } = await call('POST', 'b/memories', { items: [{ content: TEXT, unless_known: true, ...item }] })
     const [last] = (await call('GET', 'b/operations?type=graph_maintenance&limit=1')).body.operations
     await over(call, 'b', last.id)
     return body.known
   }
-  t.strictSame(await keep('first'), [])
-  t.strictSame(await keep('second'), [{ item: 0, document_id: 'first', memory_id: null }])
+  return { call, keep }
+}
+
+t.test('what facts were made of is kept once, and again where all of them are gone', async t => {
+  const { call, keep } = extracting(t, 'Alice works at Acme.', 'Alice lives in Rome.')
+  t.strictSame(await keep({ document_id: 'first' }), [])
+  t.strictSame(await keep({ document_id: 'second' }), [{ item: 0, document_id: 'first', memory_id: null }])
   t.equal((await call('GET', 'b/memories/list')).body.total, 2)
-  t.strictSame(await keep('session', { update_mode: 'append' }), [])
-  t.match(await keep('session', { update_mode: 'append' }), [{ document_id: 'session' }], 'as what was added to it last')
+  t.strictSame(await keep({ document_id: 'session', update_mode: 'append' }), [])
+  t.match(await keep({ document_id: 'session', update_mode: 'append' }), [{ document_id: 'session' }], 'as what was added to it last')
   for (const { id } of (await call('GET', 'b/memories/list')).body.items) await call('DELETE', `b/memories/${id}`)
-  t.strictSame(await keep('third'), [])
+  t.strictSame(await keep({ document_id: 'third' }), [])
+})
+
+const changes: Readonly<Record<string, (call: Wire['call'], id: string) => Promise<unknown>>> = {
+  edited: (call, id) => call('PATCH', `b/memories/${id}`, { text: 'Alice lives in Paris.' }),
+  hidden: (call, id) => call('PATCH', `b/memories/${id}`, { state: 'invalidated' }),
+  deleted: (call, id) => call('DELETE', `b/memories/${id}`)
+}
+
+for (const [how, change] of Object.entries(changes)) {
+  t.test(`a text is kept again after one of the facts that were made of it was ${how}`, async t => {
+    const { call, keep } = extracting(t, 'Alice works at Acme.', 'Alice lives in Rome.')
+    const rome = async (): Promise<string> =>
+      (await call('GET', 'b/memories/list?limit=100')).body.items.find(({ text }: Kept) => text === 'Alice lives in Rome.').id
+    t.strictSame(await keep({ document_id: 'first' }), [])
+    t.match(await keep({ document_id: 'second' }), [{ document_id: 'first' }])
+    await change(call, await rome())
+    t.strictSame(await keep({ document_id: 'second' }), [])
+    t.match(await keep({ document_id: 'third' }), [{ document_id: 'second' }])
+    await change(call, await rome())
+    t.strictSame(await keep({}), [], 'also without an id')
+
+    t.strictSame(await keep({ document_id: 'session', update_mode: 'append', tags: ['s'] }), [])
+    t.match(await keep({ document_id: 'session', update_mode: 'append', tags: ['s'] }), [{ document_id: 'session' }])
+    await change(call, (await call('GET', 'b/memories/list?document_id=session')).body.items[0].id)
+    t.strictSame(await keep({ document_id: 'session', update_mode: 'append', tags: ['s'] }), [])
+    t.match(await keep({ document_id: 'session', update_mode: 'append', tags: ['s'] }), [{ document_id: 'session' }])
+    for (const { id } of (await call('GET', 'b/memories/list?document_id=session')).body.items) await change(call, id)
+    t.strictSame(await keep({ document_id: 'session', update_mode: 'append', tags: ['s'] }), [], 'where it is so of all of them')
+  })
+}
+
+t.test('a text that a model finds no facts in is kept again once it was edited', async t => {
+  for (const unless_known of [true, false]) {
+    const { call, keep } = extracting(t)
+    t.notOk((await keep({ document_id: 'first', unless_known }) as unknown[] | undefined)?.length)
+    const [{ id }] = (await call('GET', 'b/memories/list')).body.items
+    await changes.edited!(call, id)
+    await keep({ unless_known })
+    t.strictSame((await call('GET', 'b/memories/list')).body.items.map(({ text }: Kept) => text).toSorted(), ['Alice lives in Paris.', TEXT])
+  }
+})
+
+t.test('a session that says more or says it for others has it again, also where facts were made of it', async t => {
+  const { keep } = extracting(t, 'Alice works at Acme.')
+  const add = (more: object): Promise<unknown> => keep({ document_id: 'session', update_mode: 'append', tags: ['a', 'b'], metadata: { page: '3' }, ...more })
+  t.strictSame(await add({}), [])
+  t.match(await add({ metadata: {} }), [{ document_id: 'session' }])
+  const unlike: Readonly<Record<string, object>> = {
+    'other metadata': { metadata: { page: '4' } }, 'another context': { context: 'At lunch.' }, 'fewer readers': { tags: ['a'] }
+  }
+  for (const [why, more] of Object.entries(unlike)) {
+    t.strictSame(await add(more), [], why)
+    t.match(await add(more), [{ document_id: 'session' }], `${why}, again`)
+  }
+})
+
+t.test('a text whose parts are for different readers is kept for all of them', async t => {
+  const { keep } = extracting(t, 'Alice works at Acme.')
+  t.strictSame(await keep({ document_id: 'parts', content: 'One.', tags: ['a'] }), [])
+  t.strictSame(await keep({ document_id: 'parts', content: 'Two.', tags: ['b'], update_mode: 'append' }), [])
+  t.strictSame(await keep({ document_id: 'whole', content: 'One.\n\nTwo.', tags: ['a', 'b'] }), [])
 })
 
 t.test('on the wire, of several items those are named that are known, and none where it is not asked for', async t => {
