@@ -69,9 +69,10 @@ function partOf (core: Core, bank: BankRow, item: RetainItem, size: number): Kno
   const { store } = core
   const document = findDocument(store, bank.seq, item.documentId!)
   if (document === undefined) return null
+  const [first, ...more] = item.content.length <= size ? [] : piecesOf(item, size)
+  const rest = more.flatMap(({ content }) => chunkText(content, size))
   // as the first text of it, or as a later one
-  const ways = item.content.length <= size ? [[item.content]] : ['', '\n\n'].map(before =>
-    piecesOf(item, size).flatMap(({ content }, i) => chunkText(i === 0 ? before + content : content, size)))
+  const ways = first === undefined ? [[item.content]] : ['', '\n\n'].map(before => [...chunkText(before + first.content, size), ...rest])
   for (const texts of ways) {
     const rows = texts.map(text => memoryIn(store, bank.seq, document.seq, text, item))
     const found = rows.filter(row => row !== undefined)

@@ -12,13 +12,20 @@ import type { RetainItem } from './request.js'
  * Keeps these items, in one transaction: when it returns they are durable. After the last piece of a text that comes in several,
  * `dropReplaced` takes away what the document said before. Without a model a text is one memory for each of
  * its chunks, of type `world`.
+ * @param isKnown asked just before the item of that place is kept; it is left out then
  */
-export function retain (core: Core, bank: BankRow, items: readonly RetainItem[]): Retained {
+export function retain (
+  core: Core, bank: BankRow, items: readonly RetainItem[], isKnown: (place: number) => boolean = () => false
+): Retained {
   const { store, hooks } = core
   const retained = store.transaction(() => {
     const work = new Retaining(core, bank)
-    for (const item of items) work.take(item)
-    const result = work.finish()
+    let known = 0
+    for (const [place, item] of items.entries()) {
+      if (isKnown(place)) known++
+      else work.take(item)
+    }
+    const result = work.finish(items.length > 0 && known === items.length)
     for (const listener of hooks.retaining) listener(result)
     return result
   })
@@ -84,9 +91,9 @@ class Retaining {
     if (before !== undefined && !appends && isLast) dropReplaced(store, document)
   }
 
-  finish (): Retained {
+  finish (isAllKnown: boolean): Retained {
     const { seq, bank_id: bankId } = this.#bank
-    this.#core.store.run('UPDATE banks SET last_write_at = ?, last_document_at = ? WHERE seq = ?', [this.#now, this.#now, seq])
+    if (!isAllKnown) this.#core.store.run('UPDATE banks SET last_write_at = ?, last_document_at = ? WHERE seq = ?', [this.#now, this.#now, seq])
     const documents = [...this.#kinds.keys()].filter(each => !this.#open.has(each))
     return { bank: seq, bankId, documents, kinds: this.#kinds, memories: this.#memories }
   }

@@ -78,7 +78,9 @@ interface InThread extends Pick<Wire, 'call'> {
  * An engine in the thread of the test, which can count what it asks its database: statements, rows, the most rows of one, and
  * the characters that go and come.
  */
-export function openInThread (t: Test, folder = t.testdir(), outside: Partial<Core['outside']> = {}): InThread {
+export function openInThread (
+  t: Test, folder = t.testdir(), outside: Partial<Core['outside']> = {}, now: () => number = Date.now
+): InThread {
   const ends = new AbortController()
   const store = openStore(databaseIn(folder))
   let [count, rows, most, lists, characters] = [0, 0, 0, 0, 0]
@@ -106,7 +108,7 @@ export function openInThread (t: Test, folder = t.testdir(), outside: Partial<Co
     })
   }
   const core: Core = {
-    store, now: () => Date.now(), log: () => {}, closing: ends.signal,
+    store, now, log: () => {}, closing: ends.signal,
     outside: { abilities: noModels, onAbilities: () => () => {}, run: () => Promise.reject(new Error('no models here')), ...outside },
     hooks: { retaining: [], retained: [], answered: [], retainLater: null }
   }

@@ -6,7 +6,7 @@ import { wireGateway } from '../../../wire/wire-gateway.js'
 import { run } from '../../../cli/support.js'
 import { call as callTool, connect } from '../../mcp/memory-agents.js'
 import { openWithChat, over } from '../memory-engine/models-support.js'
-import { noModels, openEngine, type Wire } from '../memory-engine/support.js'
+import { noModels, openEngine, openInThread, type Wire } from '../memory-engine/support.js'
 import { fakeHindsight } from './fake-hindsight.js'
 import { memoryHost, memoryPlugins, type MemoryHost } from './host.js'
 
@@ -237,6 +237,59 @@ t.test('on the wire, of several items those are named that are known, and none w
     [{ item: 1, document_id: 'a', memory_id: /./ }])
   t.strictSame((await call('GET', 'b/documents')).body.items.map(({ id }: { id: string }) => id).toSorted(), ['a', 'b', 'd'])
   t.strictSame(await known({ content: 'One.', document_id: 'e', unless_known: true, entities: [{ text: 'One' }] }), [], 'names that are told with it would be lost')
+})
+
+t.test('of equal items of one request one is kept, also where they are in several slices', async t => {
+  const { call } = openEngine(t)
+  const filler = Array.from({ length: 12 }, (_, i) => ({ content: `Filler ${i}. ${'It is long. '.repeat(400)}` }))
+  const large = 'A very large text. '.repeat(3000)
+  for (const [bank, between] of [['few', []], ['many', filler]] as const) {
+    const keep = async (...items: readonly object[]): Promise<unknown> =>
+      (await call('POST', `${bank}/memories`, { items })).body.known
+    const once = (content: string, id: string, more: object = {}): object =>
+      ({ content, document_id: id, unless_known: true, ...more })
+    const places = await keep(once('One.', 'a'), once('One.', 'b'), ...between, once('One.', 'c'),
+      once('Two.', 's', { update_mode: 'append' }), once('Two.', 's', { update_mode: 'append' }), once(large, 'l1'), once(large, 'l2'))
+    const n = between.length
+    const expected = [[1, 'a'], [n + 2, 'a'], [n + 4, 's'], [n + 6, 'l1']].map(([item, id]) => ({ item, document_id: id }))
+    t.match(places, expected, bank)
+    t.equal((places as unknown[]).length, expected.length)
+
+    const plain = (content: string): object => ({ content, document_id: 'd' })
+    const told = await keep(once('One.', 'd'), ...between, plain('More.'), ...between, plain('Most.'), plain(large))
+    t.match(told, [{ item: 0 }])
+    const { body } = await call('GET', `${bank}/documents/d`)
+    t.equal(body.original_text, `More.\n\nMost.\n\n${large}`, 'what follows one that was not kept begins the document')
+  }
+})
+
+t.test('where all is known, the bank has no new document', async t => {
+  let now = Date.parse('2026-01-01T00:00:00Z')
+  const wire = openInThread(t, t.testdir(), {}, () => now)
+  const keep = (): Promise<unknown> => wire.call('POST', 'b/memories', { items: [{ content: 'One.', document_id: 'a', unless_known: true }] })
+  const last = async (): Promise<string> => (await wire.call('GET', '/v1/default/banks')).body.banks[0].last_document_at
+  await keep()
+  const before = await last()
+  now += 60_000
+  await keep()
+  t.equal(await last(), before)
+})
+
+t.test('between the items of a large request that are looked up, others are served', async t => {
+  const wire = openInThread(t)
+  const items = Array.from({ length: 10_500 }, (_, i) => ({ content: `${i}`, document_id: `d${i}` }))
+  await wire.call('POST', 'b/memories', { items })
+  const answered = wire.call('POST', 'b/memories', { items: items.map(item => ({ ...item, unless_known: true })) })
+  let [isOver, most, before] = [false, 0, wire.statements()]
+  const begun = before
+  void answered.finally(() => { isOver = true })
+  while (!isOver) {
+    await new Promise(resolve => { setImmediate(resolve) })
+    most = Math.max(most, wire.statements() - before)
+    before = wire.statements()
+  }
+  t.equal((await answered).body.known.length, items.length)
+  t.ok(most * 3 < before - begun, `${most} statements in one turn`)
 })
 
 t.test('tools, chats and the command line tell that it was known', async t => {
