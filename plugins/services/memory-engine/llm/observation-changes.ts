@@ -1,6 +1,7 @@
 import type { Core } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
-import { deleteMemories, editMemory, insertMemory, replacing, rewriteHidden, type MemoryRow } from '../store/memory-table.js'
+import type { NamedEntity } from '../store/entity-table.js'
+import { deleteMemories, editMemory, insertMemory, replacing, rewriteUnindexed, type MemoryRow } from '../store/memory-table.js'
 
 export interface PlannedObservation {
   readonly id: string
@@ -151,7 +152,7 @@ function restore (core: Core, bank: number, kept: Kept, now: number): void {
 function bringBack ({ store }: Core, bank: number, { row, history = [] }: Kept, sources: readonly number[], now: number): number {
   const seq = insertMemory(store, bank, {
     id: row.id, document: null, chunk: null, text: row.text, context: row.context, factType: 'observation',
-    entities: (JSON.parse(row.entities) as string[]).map(name => ({ text: name })), tags: JSON.parse(row.tags) as string[],
+    entities: namedIn(row), tags: JSON.parse(row.tags) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, string>,
     observationScopes: row.observation_scopes === null ? null : JSON.parse(row.observation_scopes),
     occurredStart: row.occurred_start, occurredEnd: row.occurred_end, mentionedAt: row.mentioned_at,
@@ -163,11 +164,18 @@ function bringBack ({ store }: Core, bank: number, { row, history = [] }: Kept, 
   return seq
 }
 
+function namedIn ({ entities }: MemoryRow): readonly NamedEntity[] {
+  return (JSON.parse(entities) as string[]).map(name => ({ text: name }))
+}
+
 /** What it said since was made of facts that are no sources of it any more: nothing would take it away with them. */
 function takeBack ({ store }: Core, present: MemoryRow, { row, edits }: Kept, sources: readonly number[], now: number): number {
-  const edit = { text: row.text, mentionedAt: row.mentioned_at }
+  const edit = {
+    text: row.text, context: row.context, factType: row.fact_type, entities: namedIn(row),
+    occurredStart: row.occurred_start, occurredEnd: row.occurred_end, mentionedAt: row.mentioned_at
+  }
   if (present.state === 'valid') editMemory(store, present, edit, now)
-  else rewriteHidden(store, present, edit, now)
+  else rewriteUnindexed(store, present, edit, now)
   if (edits !== undefined) {
     store.run('DELETE FROM memory_history WHERE memory = ? AND seq NOT IN (SELECT seq FROM memory_history WHERE memory = ? ORDER BY seq LIMIT ?)',
       [present.seq, present.seq, edits])

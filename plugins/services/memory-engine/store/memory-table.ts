@@ -131,32 +131,42 @@ export interface MemoryEdit {
 /** Changes a valid memory: its index row with it; another text gets another vector, and what was derived of the old one goes. */
 export function editMemory (store: Store, row: MemoryRow, edit: MemoryEdit, now: number): void {
   store.transaction(() => {
-    const next = {
-      text: edit.text ?? row.text,
-      context: edit.context === undefined ? row.context : edit.context,
-      entities: edit.entities === undefined ? JSON.parse(row.entities) as string[] : [...entityNames(edit.entities)]
-    }
     const before = { kind: 'edited', previous_text: row.text, previous_context: row.context, previous_fact_type: row.fact_type }
     store.run('INSERT INTO memory_history (memory, changed_at, change) VALUES (?, ?, ?)', [row.seq, now, JSON.stringify(before)])
     removeFromTextIndex(store, row.bank, row.seq)
+    const next = rewriteUnindexed(store, row, edit, now)
     addToTextIndex(store, row.bank, row.seq, next)
-    store.run(
-      `UPDATE memories SET text = ?, text_hash = ?, context = ?, entities = ?, fact_type = ?, occurred_start = ?, occurred_end = ?,
-         mentioned_at = ?, edited_at = ?, updated_at = ? WHERE seq = ?`,
-      [next.text, textHash(next.text), next.context, JSON.stringify(next.entities), edit.factType ?? row.fact_type,
-        edit.occurredStart === undefined ? row.occurred_start : edit.occurredStart,
-        edit.occurredEnd === undefined ? row.occurred_end : edit.occurredEnd,
-        edit.mentionedAt === undefined ? row.mentioned_at : edit.mentionedAt, now, now, row.seq])
-    if (edit.entities !== undefined) {
-      const named = entitiesOf(store, row.seq)
-      setEntities(store, row.bank, row.seq, edit.entities)
-      sweepEntities(store, named)
-    }
     if (next.text === row.text) return
-    dropVector(store, row.seq)
     store.run('UPDATE memories SET consolidated_at = NULL, consolidation_failed_at = NULL WHERE seq = ?', [row.seq])
     deleteDerived(store, row.seq)
   })
+}
+
+/**
+ * Of one that is in no text index: it is hidden, and says this once it is valid again, or is indexed anew by the caller. Called
+ * in a transaction.
+ * @returns what its row in the text index is to be made from
+ */
+export function rewriteUnindexed (store: Store, row: MemoryRow, edit: MemoryEdit, now: number): IndexedText {
+  const next = {
+    text: edit.text ?? row.text,
+    context: edit.context === undefined ? row.context : edit.context,
+    entities: edit.entities === undefined ? JSON.parse(row.entities) as string[] : [...entityNames(edit.entities)]
+  }
+  store.run(
+    `UPDATE memories SET text = ?, text_hash = ?, context = ?, entities = ?, fact_type = ?, occurred_start = ?, occurred_end = ?,
+       mentioned_at = ?, edited_at = ?, updated_at = ? WHERE seq = ?`,
+    [next.text, textHash(next.text), next.context, JSON.stringify(next.entities), edit.factType ?? row.fact_type,
+      edit.occurredStart === undefined ? row.occurred_start : edit.occurredStart,
+      edit.occurredEnd === undefined ? row.occurred_end : edit.occurredEnd,
+      edit.mentionedAt === undefined ? row.mentioned_at : edit.mentionedAt, now, now, row.seq])
+  if (edit.entities !== undefined) {
+    const named = entitiesOf(store, row.seq)
+    setEntities(store, row.bank, row.seq, edit.entities)
+    sweepEntities(store, named)
+  }
+  if (next.text !== row.text) dropVector(store, row.seq)
+  return next
 }
 
 /** It keeps its row and vector and is found no more. What was derived of it goes. */
@@ -176,15 +186,6 @@ export function restoreMemory (store: Store, row: MemoryRow, now: number): void 
       consolidated_at = NULL, consolidation_failed_at = NULL WHERE seq = ?`, [now, row.seq])
     embedAnyway(store, row.seq)
   })
-}
-
-/** A memory that is hidden says this once it is valid again. Called in a transaction. */
-export function rewriteHidden (
-  store: Store, row: MemoryRow, { text, mentionedAt }: Required<Pick<MemoryEdit, 'text' | 'mentionedAt'>>, now: number
-): void {
-  store.run('UPDATE memories SET text = ?, text_hash = ?, mentioned_at = ?, updated_at = ? WHERE seq = ?',
-    [text, textHash(text), mentionedAt, now, row.seq])
-  if (text !== row.text) dropVector(store, row.seq)
 }
 
 /**

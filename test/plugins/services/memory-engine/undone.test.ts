@@ -223,6 +223,32 @@ tested('undoing gives an observation back with its context, its history and the 
   }
 })
 
+for (const isHidden of [false, true]) {
+  tested(`undoing takes back what a client changed meanwhile in an observation${isHidden ? ' and hid' : ''}, beside its text too`, async (t, { call, next, told, consolidated, undo, observation }) => {
+    await told('Alice works at Acme.')
+    next(creates('Alice is employed.'))
+    await consolidated()
+    const { id } = await observation()
+    await call('PATCH', `b/memories/${id}`, { context: 'work', entities: ['Alice', 'Acme'], occurred_start: '2024-01-01T00:00:00Z', occurred_end: '2024-02-01T00:00:00Z' })
+    const known = async (): Promise<object> => {
+      const { updated_at: _, ...body } = (await call('GET', `b/memories/${id}`)).body
+      return { body, history: (await call('GET', `b/memories/${id}/history`)).body }
+    }
+    const before = await known()
+    await told('Alice works at Globex.')
+    next(updates('Alice has moved on.'))
+    const second = await consolidated()
+    const edit = { context: 'gossip', entities: ['Bob'], occurred_start: '1999-01-01T00:00:00Z', occurred_end: '1999-02-01T00:00:00Z', fact_type: 'world' }
+    t.equal((await call('PATCH', `b/memories/${id}`, edit)).status, 200)
+    if (isHidden) await call('PATCH', `b/memories/${id}`, { state: 'invalidated' })
+    t.match(await undo(second), { status: 200 })
+    if (isHidden) await call('PATCH', `b/memories/${id}`, { state: 'valid' })
+    t.same(await known(), before)
+    t.same((await call('GET', 'b/entities')).body.items.map(({ canonical_name: name }: { canonical_name: string }) => name).toSorted(), ['Acme', 'Alice'])
+    t.match((await call('POST', 'b/memories/recall', { query: 'gossip' })).body.results, { length: 0 })
+  })
+}
+
 tested('what an observation said before its consolidation was undone goes with the fact that it was made from', async (t, { call, next, told, consolidated, undo, observation, path }) => {
   await told('Alice works at Acme.')
   next(creates('Alice is employed.'))
