@@ -10,6 +10,7 @@ import { ask, tokensToday } from './ask.js'
 import { consolidationMessages, consolidationPlan, type ShownObservation } from './consolidation.js'
 import { tokensOf } from '../recall/tokens.js'
 import { addUsage, noUsage } from './model.js'
+import { openFacts } from './open-facts.js'
 import { readSources } from './sources.js'
 import { applyChanges, CHANGED, type Changes, type PlannedObservation } from './observation-changes.js'
 import { afterConsolidation } from './consolidation-schedule.js'
@@ -34,7 +35,7 @@ export function consolidationWork (core: Core): Work {
     const bank = findBank(core.store, operation.bankId)
     if (bank === undefined) throw new PermanentFailure(`Bank '${operation.bankId}' not found`)
     const { scopes = null } = (operation.payload ?? {}) as { readonly scopes?: ReadonlyArray<readonly string[]> | null }
-    const facts = openFacts(core, bank, scopes)
+    const facts = factsOf(core, bank, scopes)
     const planning = new Planning(core, bank, operation, run)
     const size = Number(configOf(bank).consolidation_llm_batch_size)
     for (const batch of batchesOf(facts, size)) {
@@ -63,17 +64,8 @@ export function consolidationWork (core: Core): Work {
   }
 }
 
-/**
- * Facts that no consolidation has seen, oldest first. What is to give way to facts waits for them: with it would go what was made
- * of it, and of others.
- */
-function openFacts ({ store }: Core, bank: BankRow, scopes: ReadonlyArray<readonly string[]> | null): readonly MemoryRow[] {
-  const limit = Number(configOf(bank).consolidation_max_memories_per_round)
-  const rows = store.all<MemoryRow>(`SELECT * FROM memories WHERE bank = ? AND state = 'valid' AND fact_type <> 'observation'
-    AND consolidated_at IS NULL AND consolidation_failed_at IS NULL AND coalesce(document, 0) NOT IN (
-      SELECT d.seq FROM operations o JOIN documents d ON d.bank = ? AND d.document_id = o.document_id
-      WHERE o.bank_id = ? AND o.type = 'graph_maintenance' AND o.status IN ('pending', 'processing'))
-    ORDER BY seq LIMIT ?`, [bank.seq, bank.seq, bank.bank_id, Math.max(1, limit)])
+function factsOf ({ store }: Core, bank: BankRow, scopes: ReadonlyArray<readonly string[]> | null): readonly MemoryRow[] {
+  const rows = openFacts(store, bank, Math.max(1, Number(configOf(bank).consolidation_max_memories_per_round)))
   const wanted = scopes?.map(tags => scopeKey(tags))
   return wanted === undefined ? rows : rows.filter(({ tags }) => wanted.includes(scopeKey(JSON.parse(tags) as string[])))
 }

@@ -7,6 +7,7 @@ import { submitRefresh } from '../models/submit-refresh.js'
 import { operationsOf } from '../operations/operations.js'
 import type { Operation } from '../operations/operation.js'
 import type { BankRow } from '../store/bank-table.js'
+import { openFacts } from './open-facts.js'
 
 /** Has the bank consolidated soon: one that waits already does for both. */
 export function submitConsolidation (
@@ -33,10 +34,8 @@ export function afterConsolidation (core: Core, bank: BankRow, { changed, mayGoO
   readonly changed: boolean
   readonly mayGoOn: boolean
 }): void {
-  const { store } = core
-  const hasMore = store.get(`SELECT 1 FROM memories WHERE bank = ? AND state = 'valid' AND fact_type <> 'observation'
-    AND consolidated_at IS NULL AND consolidation_failed_at IS NULL LIMIT 1`, [bank.seq]) !== undefined
-  if (mayGoOn && hasMore) submitConsolidation(core, bank.bank_id)
+  // what waits for its extraction is consolidated when that ends
+  if (mayGoOn && openFacts(core.store, bank, 1).length > 0) submitConsolidation(core, bank.bank_id)
   if (!changed) return
   for (const model of new MentalModelTable(core).each(bank.seq)) {
     if (model.settings.refresh_after_consolidation !== true || isTooSoon(model, core.now())) continue

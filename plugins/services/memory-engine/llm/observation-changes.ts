@@ -67,7 +67,8 @@ export function applyChanges (core: Core, bank: BankRow, operation: string, {
   for (const planned of observations) writeObservation(core, bank, planned, now)
   replacing(store, 'consolidation', () => deleteMemories(store, deletes))
   for (const { seq } of facts) store.run('UPDATE memories SET consolidated_at = ?, consolidation_failed_at = NULL WHERE seq = ?', [now, seq])
-  keep(core, bank, operation, journal)
+  // one that came to nothing stands on none before it
+  if (facts.length > 0 || touched.length > 0) keep(core, bank, operation, journal)
   return {
     observations_created: journal.created.length, observations_updated: observations.length - journal.created.length,
     observations_deleted: deletes.length

@@ -1,6 +1,7 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { consolidationPlan } from '../../../../plugins/services/memory-engine/llm/consolidation.js'
 import { extractedFacts } from '../../../../plugins/services/memory-engine/llm/extraction.js'
+import type { ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { completion, consolidating, openWithChat, over, type Asked } from './models-support.js'
 import { noModels, openEngine, type Wire } from './support.js'
@@ -227,6 +228,47 @@ t.test('a text whose facts are still to be found is not consolidated before it g
   t.match(await over(call, 'b', last), { status: 'completed' })
   t.match((await call('GET', 'b/stats')).body, { total_observations: 2, pending_consolidation: 0 })
   for (const each of [last, id]) t.match(await call('POST', `b/operations/${each}/undo`), { status: 200 })
+})
+
+/** Extracts each text as the fact `Known: …`, makes one observation of what it is shown. Texts with `trouble` are another's. */
+function openExtracting (t: Test, trouble: (text: string) => ErrandAnswer | Promise<ErrandAnswer>): {
+  readonly call: Wire['call']
+  /** What each consolidation was shown. */
+  readonly shown: readonly string[]
+  /** Of the last operation of a type, once it has ended. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
+  readonly last: (type: string) => Promise<any>
+} {
+  const shown: string[] = []
+  const { call } = openWithChat(t, async question => {
+    const text = question.messages.at(-1)!.content
+    const said = text.split('\n').at(-1)!
+    const isText = !text.includes('NEW FACTS')
+    if (isText) return said.includes('trouble') ? await trouble(said) : JSON.stringify({ facts: [{ text: `Known: ${said}` }] })
+    shown.push(text.split('NEW FACTS')[1]!)
+    return JSON.stringify({ creates: [{ text: 'Things are known.', source_fact_ids: idsIn(question, 'NEW FACTS') }] })
+  }, { abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true }) })
+  const last = async (type: string): Promise<unknown> => {
+    const { body: { operations: [{ id }] } } = await call('GET', `b/operations?type=${type}&limit=1`)
+    return await over(call, 'b', id)
+  }
+  return { call, shown, last }
+}
+
+t.test('while a text waits for the next try of its extraction, others are consolidated and nothing is consolidated for it in vain', async t => {
+  const { call, last } = openExtracting(t, () => ({ status: 503, body: Buffer.from('{}') }))
+  await call('POST', 'b/memories', { items: [{ content: 'Bob makes trouble.', document_id: 'bob' }] })
+  t.match(await last('graph_maintenance'), { status: 'pending', next_retry_at: String })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', document_id: 'alice' }] })
+  t.match(await last('graph_maintenance'), { status: 'completed' })
+  const { operation_id: id, ...first } = await last('consolidation')
+  t.match(first, { status: 'completed', result_metadata: { observations_created: 1, memories_processed: 1 } })
+  t.equal((await call('GET', 'b/operations?type=consolidation')).body.total, 1)
+
+  const { body: { operation_id: asked } } = await call('POST', 'b/consolidate')
+  t.match(await over(call, 'b', asked), { status: 'completed', result_metadata: { memories_processed: 0 } })
+  t.match(await call('POST', `b/operations/${asked}/undo`), { status: 409 }, 'there is nothing to be undone of one that changed nothing')
+  t.match(await call('POST', `b/operations/${id}/undo`), { status: 200 }, 'and none stands on the one before')
 })
 
 t.test('what is being extracted when the graph is switched off, and what waits for it, is cancelled; the text stays', async t => {
