@@ -7,7 +7,7 @@ import { submitRefresh } from '../models/submit-refresh.js'
 import { operationsOf } from '../operations/operations.js'
 import type { Operation } from '../operations/operation.js'
 import type { BankRow } from '../store/bank-table.js'
-import { openFacts } from './open-facts.js'
+import { hasOpenFacts } from './open-facts.js'
 
 /** Has the bank consolidated soon: one that waits already does for both. */
 export function submitConsolidation (
@@ -35,7 +35,7 @@ export function afterConsolidation (core: Core, bank: BankRow, { changed, mayGoO
   readonly mayGoOn: boolean
 }): void {
   // what waits for its extraction is consolidated when that ends
-  if (mayGoOn && openFacts(core.store, bank, 1).length > 0) submitConsolidation(core, bank.bank_id)
+  if (mayGoOn && hasOpenFacts(core.store, bank)) submitConsolidation(core, bank.bank_id)
   if (!changed) return
   for (const model of new MentalModelTable(core).each(bank.seq)) {
     if (model.settings.refresh_after_consolidation !== true || isTooSoon(model, core.now())) continue

@@ -1,7 +1,7 @@
 import { configOf } from '../banks/config.js'
 import type { Core } from '../core.js'
 import { GRAPH_OFF } from '../messages.js'
-import { PermanentFailure } from '../operations/operation.js'
+import { PermanentFailure, type Operation } from '../operations/operation.js'
 import type { Work } from '../operations/operation-queue.js'
 import { operationsOf } from '../operations/operations.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
@@ -11,6 +11,7 @@ import { wireTime } from '../wire/times.js'
 import { ask, requireChat } from './ask.js'
 import { consolidatesByItself, submitConsolidation } from './consolidation-schedule.js'
 import { extractedFacts, extractionMessages, type Fact } from './extraction.js'
+import { IS_WHOLE_CHUNK } from './open-facts.js'
 
 const ANSWER_TOKENS = 4096
 
@@ -21,7 +22,7 @@ const extracts = (core: Core): boolean => core.outside.abilities.extracts === tr
  * when it is switched off is cancelled.
  */
 export function startExtraction (core: Core): void {
-  const { queue } = operationsOf(core)
+  const { queue, ending, cancelling } = operationsOf(core)
   const cancelLeft = (): void => {
     if (extracts(core)) return
     try {
@@ -35,6 +36,13 @@ export function startExtraction (core: Core): void {
   // it may have been switched off while nothing ran
   cancelLeft()
   core.outside.onAbilities(cancelLeft)
+  // in the transaction of the end, so that an end of the process does not come between; a text that stays is consolidated, too
+  const consolidate = ({ type, bankId }: Operation): void => {
+    const bank = type === 'graph_maintenance' ? findBank(core.store, bankId) : undefined
+    if (bank !== undefined && consolidatesByItself(core, bank)) submitConsolidation(core, bankId)
+  }
+  ending.push(consolidate)
+  cancelling.push(consolidate)
   core.hooks.retaining.push(({ bankId, documents, memories }) => {
     if (!extracts(core) || core.outside.abilities.chat.model === null || memories.length === 0) return
     for (const document of documents) {
@@ -64,8 +72,6 @@ export function extractWork (core: Core): Work {
     }
     run.commit(() => {
       const counts = found.map(([row, facts]) => replace(core, bank, row, facts))
-      // in here, so that an end of the process does not come between
-      if (consolidatesByItself(core, bank)) submitConsolidation(core, bank.bank_id)
       return { facts_committed: counts.reduce((sum, each) => sum + each, 0), chunks: rows.length }
     })
   }
@@ -76,7 +82,7 @@ function wholeChunks ({ store }: Core, bank: BankRow, documentId: string): reado
   const document = findDocument(store, bank.seq, documentId)
   if (document === undefined) return []
   return store.all<MemoryRow>(`SELECT m.* FROM memories m JOIN chunks c ON c.seq = m.chunk
-    WHERE m.document = ? AND m.state = 'valid' AND m.edited_at IS NULL AND trim(c.text, ' ' || char(9, 10, 13)) = m.text ORDER BY m.seq`, [document.seq])
+    WHERE m.document = ? AND m.state = 'valid' AND ${IS_WHOLE_CHUNK} ORDER BY m.seq`, [document.seq])
 }
 
 async function factsOf (

@@ -271,6 +271,46 @@ t.test('while a text waits for the next try of its extraction, others are consol
   t.match(await call('POST', `b/operations/${id}/undo`), { status: 200 }, 'and none stands on the one before')
 })
 
+t.test('a text whose extraction fails is consolidated as it is, and so is one whose extraction is cancelled while it waits or runs', async t => {
+  const asked: string[] = []
+  let release = (): void => {}
+  const { call, shown, last } = openExtracting(t, async text => {
+    asked.push(text)
+    if (!text.startsWith('Bob')) await new Promise<void>(resolve => { release = resolve })
+    return completion('certainly!')
+  })
+  await call('POST', 'b/memories', { items: [{ content: 'Bob makes trouble.', document_id: 'bob' }] })
+  t.match(await last('graph_maintenance'), { status: 'failed' })
+  t.match(await last('consolidation'), { status: 'completed' })
+  t.match(shown, [/Bob makes trouble/])
+  const { body: { total } } = await call('GET', 'b/operations?type=consolidation')
+  for (const name of ['Carol', 'Dave']) await call('POST', 'b/memories', { items: [{ content: `${name} is in trouble.`, document_id: name }] })
+  while (asked.length < 2) await call('GET', '/health')
+  const [waits, runs] = (await call('GET', 'b/operations?type=graph_maintenance')).body.operations
+  t.match([waits, runs], [{ status: 'pending' }, { status: 'processing' }])
+  await call('DELETE', `b/operations/${waits.id}`)
+  t.equal((await call('GET', 'b/operations?type=consolidation')).body.total, total + 1)
+  await call('DELETE', `b/operations/${runs.id}`)
+  release()
+  t.match(await last('consolidation'), { status: 'completed' })
+  t.match(shown.slice(1).join(), /Carol[^]*Dave/)
+  t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 0 })
+})
+
+t.test('facts of a document that another text is appended to are consolidated before the facts of that are found', async t => {
+  const { call, shown, last } = openExtracting(t, () => ({ status: 503, body: Buffer.from('{}') }))
+  await call('PUT', 'b', {})
+  await call('PATCH', 'b/config', { updates: { enable_auto_consolidation: false } })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', document_id: 'session' }] })
+  t.match(await last('graph_maintenance'), { status: 'completed' })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice is in trouble.', document_id: 'session', update_mode: 'append' }] })
+  t.match(await last('graph_maintenance'), { status: 'pending', next_retry_at: String })
+  t.match((await call('GET', 'b/memories/list')).body, { total: 2 })
+  await call('POST', 'b/consolidate')
+  t.match(await last('consolidation'), { status: 'completed', result_metadata: { memories_processed: 1 } })
+  t.match(shown, [/Known: Alice works at Acme/])
+})
+
 t.test('what is being extracted when the graph is switched off, and what waits for it, is cancelled; the text stays', async t => {
   let [asked, extracts, nonsense] = [0, true, false]
   const options: Parameters<typeof openEngine>[1] = {
@@ -299,6 +339,9 @@ t.test('what is being extracted when the graph is switched off, and what waits f
   extracts = true
   engine.abilitiesChanged()
   nonsense = true
+  // each question that is counted is one of an extraction
+  await call('PUT', 'c', {})
+  await call('PATCH', 'c/config', { updates: { enable_auto_consolidation: false } })
   await call('POST', 'c/memories', { items: [{ content: 'Dave swims.' }] })
   const [{ id }] = (await call('GET', 'c/operations?type=graph_maintenance')).body.operations
   t.match(await over(call, 'c', id), { status: 'failed' })
