@@ -60,7 +60,7 @@ export function applyChanges (core: Core, bank: BankRow, operation: string, {
     facts: facts.map(({ seq }) => seq), created: observations.filter(({ before }) => before === null).map(({ id }) => id),
     changed: [
       ...observations.flatMap(({ before }) => before ?? [])
-        .map(row => ({ ...keptOf(core, row), edits: historyOf(core, row.seq).length })),
+        .map(row => ({ ...keptOf(core, row), edits: editsOf(core, row.seq) })),
       ...deletes.map(row => ({ ...keptOf(core, row), history: historyOf(core, row.seq) }))
     ]
   }
@@ -114,6 +114,10 @@ function keptOf ({ store }: Core, row: MemoryRow): Kept {
 
 function historyOf ({ store }: Core, memory: number): readonly Edit[] {
   return store.all<Edit>('SELECT changed_at, change FROM memory_history WHERE memory = ? ORDER BY seq', [memory])
+}
+
+function editsOf ({ store }: Core, memory: number): number {
+  return store.get<{ count: number }>('SELECT count(*) AS count FROM memory_history WHERE memory = ?', [memory])!.count
 }
 
 /** Why a consolidation cannot be undone; null if it can. */
@@ -170,17 +174,18 @@ function namedIn ({ entities }: MemoryRow): readonly NamedEntity[] {
 }
 
 /** What it said since was made of facts that are no sources of it any more: nothing would take it away with them. */
-function takeBack ({ store }: Core, present: MemoryRow, { row, edits }: Kept, sources: readonly number[], now: number): number {
+function takeBack (
+  core: Core, present: MemoryRow, { row, edits = editsOf(core, present.seq) }: Kept, sources: readonly number[], now: number
+): number {
+  const { store } = core
   const edit = {
     text: row.text, context: row.context, factType: row.fact_type, entities: namedIn(row),
     occurredStart: row.occurred_start, occurredEnd: row.occurred_end, mentionedAt: row.mentioned_at
   }
   if (present.state === 'valid') editMemory(store, present, edit, now)
   else rewriteUnindexed(store, present, edit, now)
-  if (edits !== undefined) {
-    store.run('DELETE FROM memory_history WHERE memory = ? AND seq NOT IN (SELECT seq FROM memory_history WHERE memory = ? ORDER BY seq LIMIT ?)',
-      [present.seq, present.seq, edits])
-  }
+  store.run('DELETE FROM memory_history WHERE memory = ? AND seq NOT IN (SELECT seq FROM memory_history WHERE memory = ? ORDER BY seq LIMIT ?)',
+    [present.seq, present.seq, edits])
   store.run('DELETE FROM memory_sources WHERE memory = ?', [present.seq])
   for (const seq of sources) store.run('INSERT OR IGNORE INTO memory_sources (memory, source) VALUES (?, ?)', [present.seq, seq])
   store.run('UPDATE memories SET proof_count = ? WHERE seq = ?', [sources.length, present.seq])

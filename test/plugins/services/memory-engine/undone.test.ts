@@ -265,6 +265,22 @@ tested('what an observation said before its consolidation was undone goes with t
   store.close()
 })
 
+tested('of a consolidation that an earlier release has kept, undoing leaves nothing of what it said since in the history', async (t, { call, next, told, consolidated, undo, observation, path }) => {
+  await told('Alice works at Acme.')
+  next(creates('Alice is employed.'))
+  await consolidated()
+  const { id } = await observation()
+  await told('Alice zqvormlath.')
+  next(updates('Alice zqvormlath, and is employed.'))
+  const second = await consolidated()
+  const store = openStore(path)
+  store.run(`UPDATE consolidations SET before = json_remove(before, '$.changed[0].edits') WHERE operation = ?`, [second])
+  t.match(await undo(second), { status: 200 })
+  t.match((await call('GET', `b/memories/${id}/history`)).body, [{ previous_text: 'Alice is employed.' }])
+  t.same(store.all(`SELECT 1 FROM memory_history WHERE change LIKE '%zqvormlath%'`), [])
+  store.close()
+})
+
 tested('undoing leaves an observation hidden that was hidden meanwhile, and its words in no index', async (t, { call, next, told, consolidated, undo, observation, path }) => {
   await told('Alice works at Acme.')
   next(creates('Alice is employed.'))
