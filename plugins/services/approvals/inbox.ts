@@ -69,7 +69,9 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     this.lapse()
     const { rows } = this.#options
     const text = canonicalJson(args)
-    const key = primary === null ? createHash('sha256').update(text).digest('hex') : `primary:${primary}`
+    const about = primary === null ? createHash('sha256').update(text).digest('hex') : `primary:${primary}`
+    // in private mode a call reads and writes what is its agent's alone
+    const key = request.private ? `private:${request.agent ?? ''}:${about}` : about
     const isNew = rows.waiting(server, tool, key) === null
     if (isNew) this.#requireRoom(request, Buffer.byteLength(text))
     const { row } = rows.ask({ ...request, key })

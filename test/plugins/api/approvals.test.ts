@@ -88,8 +88,11 @@ async function inbox (t: Test, { home, clock, svc = '', files = {}, brings = tru
     call,
     works: (next: typeof work) => { work = next },
     tools: tools as ToolCatalogue | null,
-    ask: (args: Record<string, unknown> = PULL, agent: string | null = 'hermes', tool = 'model_pull'): Promise<ToolOutcome> =>
-      tools!.call('admin', tool, args, { agent, actor: `mcp:${agent ?? 'anonymous'}`, signal: new AbortController().signal }),
+    ask: (
+      args: Record<string, unknown> = PULL, agent: string | null = 'hermes', tool = 'model_pull', isPrivate = false
+    ): Promise<ToolOutcome> => tools!.call('admin', tool, args, {
+      agent, actor: `mcp:${agent ?? 'anonymous'}`, private: isPrivate, signal: new AbortController().signal
+    }),
     list: async (query = ''): Promise<readonly Entry[]> => (await call('GET', `/api/agent/approvals${query}`)).json.approvals as Entry[],
     one: async (id: string): Promise<Entry> => (await call('GET', `/api/agent/approvals/${id}`)).json.approval as Entry,
     approve: (id: string, headers = {}) => call('POST', `/api/agent/approvals/${id}/approve`, undefined, headers),
@@ -147,6 +150,10 @@ t.test('a call that is asked for again joins the one that waits', async t => {
   await gateway.approve(id)
   t.same(gateway.ran.map(({ args }) => args), [PULL], 'what was shown is what runs')
   t.not(idOf(await gateway.ask()), id, 'afterwards it is asked for anew')
+
+  const ofPi = idOf(await gateway.ask(PULL, 'pi', 'model_pull', true))
+  t.not(idOf(await gateway.ask(PULL, 'hermes', 'model_pull', true)), ofPi, 'in private mode what is called is the agent\'s own')
+  t.equal(idOf(await gateway.ask(PULL, 'pi', 'model_pull', true)), ofPi)
 })
 
 t.test('of many decisions at once one counts', async t => {
