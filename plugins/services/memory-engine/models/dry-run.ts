@@ -17,7 +17,7 @@ export async function dryRun (
   const trigger = triggerOf(model.settings)
   const { tags, tagsMatch, tagGroups, types } = scopeOf(model)
   const usage = usageView(made.usage)
-  const { based_on: basedOn } = withTexts(core.store, bank, { based_on: made.basedOn })
+  const { based_on: basedOn } = withTexts(core.store, bank, model, { based_on: made.basedOn })
   const common = {
     effective_mode: made.mode, mode_fallback_reason: made.fallback, outcome: made.outcome,
     delta_operations: made.edits, retraction: null

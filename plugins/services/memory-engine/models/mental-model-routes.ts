@@ -79,7 +79,7 @@ const history: Handler = ({ core, params, query, ignored }) => {
   const model = known(core, params)
   const changes = tableOf(core).history(model, page).map(({ changedAt, change }) => {
     const { previous_content: content, previous_reflect_response: kept, ...rest } = change
-    const response = withTexts(core.store, bank, kept as ReflectResponse | null)
+    const response = withTexts(core.store, bank, model, kept as ReflectResponse | null)
     return { previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...rest }
   })
   return listed(changes, tableOf(core).changes(model))
@@ -108,7 +108,7 @@ const clear: Handler = ({ core, params }) => {
 
 function shown ({ store }: Core, bank: BankRow, model: MentalModel, detail: ModelDetail, isStaleNow: boolean | null): object {
   const { reflectResponse: kept } = model
-  const response = detail === 'full' ? withTexts(store, bank, kept) : null
+  const response = detail === 'full' ? withTexts(store, bank, model, kept) : null
   return modelView(bank.bank_id, { ...model, reflectResponse: response }, detail, isStaleNow)
 }
 

@@ -52,7 +52,7 @@ const NEW_AMONG = 4
 const NOTHING_TO_READ = 'Nothing in the scope of this mental model was readable, so it was left as it is. Its tags, tag groups and fact types all narrow the scope.'
 
 /** Which memories a mental model is made of. Pure. */
-export function scopeOf (model: MentalModel): Scope {
+export function scopeOf (model: Pick<MentalModel, 'tags' | 'settings'>): Scope {
   const trigger = triggerOf(model.settings)
   return {
     tags: model.tags.length === 0 ? null : model.tags,

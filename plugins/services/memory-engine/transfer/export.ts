@@ -252,7 +252,7 @@ async function addModels (core: Core, sink: BankSink, bank: BankRow): Promise<vo
       yield {
         ...own, id: each.id, name: each.name, source_query: each.sourceQuery, content: each.content, tags: each.tags,
         max_tokens: each.maxTokens, trigger: triggerOf(each.settings),
-        reflect_response: withTexts(core.store, bank, each.reflectResponse),
+        reflect_response: withTexts(core.store, bank, each, each.reflectResponse),
         last_refreshed_at: wireTime(each.lastRefreshedAt),
         last_memory_seen_at: wireTime(each.lastMemorySeenAt), last_full_refreshed_at: wireTime(each.lastFullRefreshedAt),
         created_at: wireTime(each.createdAt)
@@ -260,11 +260,11 @@ async function addModels (core: Core, sink: BankSink, bank: BankRow): Promise<vo
     }
   }
   const history = function* (): Generator<JsonRow> {
-    for (const { id, seq } of table.each(bank.seq)) {
-      for (const { changedAt, change } of table.changesOf(seq)) {
-        const before = withTexts(core.store, bank, (change.previous_reflect_response ?? null) as ReflectResponse | null)
+    for (const model of table.each(bank.seq)) {
+      for (const { changedAt, change } of table.changesOf(model.seq)) {
+        const before = withTexts(core.store, bank, model, (change.previous_reflect_response ?? null) as ReflectResponse | null)
         const content = { ...change, previous_reflect_response: before }
-        yield { ...own, mental_model_id: id, changed_at: wireTime(changedAt), content }
+        yield { ...own, mental_model_id: model.id, changed_at: wireTime(changedAt), content }
       }
     }
   }

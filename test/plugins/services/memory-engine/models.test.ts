@@ -310,3 +310,30 @@ t.test('what a mental model was made of is told in the words that it has now, an
   t.same(store.all(`SELECT 1 FROM mental_model_history WHERE change LIKE '%The sea is%'`), [])
   store.close()
 })
+
+t.test('of what a mental model was made of, the texts are told that its tags still let it read', async t => {
+  const answers = ['About ships.', 'Of ships.', 'All of ships.']
+  const { call } = openWithChat(t, () => answers.shift()!)
+  await call('POST', 'b/memories', { items: [{ content: 'Ships are zqvormlath.', document_id: 'd', tags: ['team'] }, { content: 'Ships sail.', document_id: 'e', tags: ['team'] }] })
+  const made = async (id: string): Promise<void> => {
+    const { body } = await call('POST', 'b/mental-models', { id, name: id, source_query: 'What of ships?', tags: ['team'] })
+    await over(call, 'b', body.operation_id)
+  }
+  await made('first')
+  await made('ships')
+  const { body: { operation_id: again } } = await call('POST', 'b/mental-models/ships/refresh', { mode: 'full' })
+  await over(call, 'b', again)
+  const based = async (): Promise<Record<'memories' | 'mental_models', ReadonlyArray<{ readonly id: string, readonly text?: string }>>> =>
+    (await call('GET', 'b/mental-models/ships')).body.reflect_response.based_on
+  t.same((await based()).memories.map(({ text }) => text).toSorted(), ['Ships are zqvormlath.', 'Ships sail.'])
+  t.match((await based()).mental_models, [{ id: 'first', text: 'About ships.' }])
+  t.equal((await call('PATCH', 'b/documents/d', { tags: ['private'] })).status, 200)
+  t.equal((await call('PATCH', 'b/mental-models/first', { tags: ['private'] })).status, 200)
+  for (const query of ['b/mental-models/ships', 'b/mental-models/ships/history', 'b/mental-models?detail=full&tags=team']) {
+    const told = JSON.stringify((await call('GET', query)).body)
+    t.match(told, /Ships sail/, query)
+    t.notMatch(told, /zqvormlath/, query)
+  }
+  t.same((await based()).memories.map(({ text }) => text).toSorted(), ['Ships sail.', undefined])
+  t.same((await based()).mental_models, [{ id: 'first' }], 'of the rest the ids')
+})
