@@ -18,6 +18,9 @@ export interface Around {
 /** What can be drawn. */
 export const MOST_AROUND = 500
 
+/** Each of them may have hundreds of tags, and each tag is two steps in an index. */
+const RIM_AT_ONCE = 20
+
 /** How many are taken of what is nearest by vectors to the memory in the middle. */
 const NEAREST = 8
 
@@ -44,17 +47,24 @@ const BESIDE = `WITH rim (seq) AS (SELECT value FROM json_each(?))
 /**
  * A memory and those around it, so many steps away: those that were kept right before and after with the same name, tag or
  * document, those next to it in time, and those next to the middle by vectors. Beside the one search by vectors it costs a few
- * steps in indexes for each that is found, however large the bank is.
+ * steps in indexes for each that is found, however large the bank is. Requests are served meanwhile.
  * @returns their numbers; none where there is no such valid memory in the bank
  */
-export function memoriesAround (core: Core, bank: BankRow, { id, depth, most }: Around): readonly number[] {
+export async function memoriesAround (
+  core: Core, bank: BankRow, { id, depth, most }: Around, signal: AbortSignal
+): Promise<readonly number[]> {
   const { store } = core
   const middle = store.get<{ seq: number }>(`SELECT seq FROM memories WHERE id = ? AND bank = ? AND state = 'valid'`, [id, bank.seq])
   if (middle === undefined) return []
   const taken = new Set([middle.seq])
   let rim: readonly number[] = [middle.seq]
   for (let step = 0; step < depth && rim.length > 0; step++) {
-    const reached = numbers(store, BESIDE, [JSON.stringify(rim)])
+    const reached: number[] = []
+    for (let from = 0; from < rim.length; from += RIM_AT_ONCE) {
+      for (const seq of numbers(store, BESIDE, [JSON.stringify(rim.slice(from, from + RIM_AT_ONCE))])) reached.push(seq)
+      await turn()
+      signal.throwIfAborted()
+    }
     if (step === 0) reached.push(...nearestOf(core, bank, middle.seq))
     rim = [...new Set(reached)].filter(seq => !taken.has(seq)).slice(0, most - taken.size)
     for (const seq of rim) taken.add(seq)
@@ -79,7 +89,7 @@ const MENTIONS = 200
  * Requests are served meanwhile.
  */
 export async function entitiesAround (
-  store: Store, bank: BankRow, { id, depth, most }: Around
+  store: Store, bank: BankRow, { id, depth, most }: Around, signal: AbortSignal
 ): Promise<{ readonly entities: readonly number[], readonly memories: readonly number[] }> {
   const middle = store.get<{ seq: number }>('SELECT seq FROM entities WHERE id = ? AND bank = ?', [id, bank.seq])
   if (middle === undefined) return { entities: [], memories: [] }
@@ -95,6 +105,7 @@ export async function entitiesAround (
         for (const other of namedBeside(store, entity, mentions)) if (!entities.has(other)) reached.add(other)
       }
       await turn()
+      signal.throwIfAborted()
     }
     rim = [...reached].slice(0, most - entities.size)
     for (const seq of rim) entities.add(seq)

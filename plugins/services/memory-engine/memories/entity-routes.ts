@@ -104,7 +104,7 @@ function entity ({ core: { store }, params, query, ignored }: WireCall): ReturnT
 const EDGE_COLOR = '#ffd700'
 
 /** Entities that are named together: the most frequent ones, or those around one. */
-async function graph ({ core: { store }, params, query, ignored }: WireCall): Promise<WireAnswer> {
+async function graph ({ core: { store }, params, query, ignored, signal }: WireCall): Promise<WireAnswer> {
   const given = readQuery(query, ignored, {
     limit: pageLimit(1000), min_count: optional(int({ min: 1 }), 1), ...tagFilter,
     // beyond the wire: a server names them in `x-ignored-params`
@@ -112,7 +112,7 @@ async function graph ({ core: { store }, params, query, ignored }: WireCall): Pr
   }, ['tags'])
   const bank = needBank(store, params.bank_id!)
   const { around: id, depth, limit } = given
-  const part = id === null ? null : await entitiesAround(store, bank, { id, depth, most: Math.min(limit, MOST_AROUND) })
+  const part = id === null ? null : await entitiesAround(store, bank, { id, depth, most: Math.min(limit, MOST_AROUND) }, signal)
   const within = (entity: string): Condition[] =>
     part === null ? [] : [{ sql: `${entity} IN (SELECT value FROM json_each(?))`, values: [JSON.stringify(part.entities)] }]
   const meant = filterOf(store, bank.seq, given, ignored)

@@ -16,7 +16,7 @@ const colors: Readonly<Record<Edge['kind'], string>> = {
 }
 
 /** The newest memories that hold what is asked for, or those of them that are around one, and what ties them. */
-async function graph ({ core, params, query, ignored }: WireCall): Promise<WireAnswer> {
+async function graph ({ core, params, query, ignored, signal }: WireCall): Promise<WireAnswer> {
   const given = readQuery(query, ignored, {
     type: maybe(text), limit: pageLimit(1000), q: maybe(text), tags: maybe(listOf(text)),
     tags_match: optional(oneOf(...tagModes), 'all_strict'), document_id: maybe(text), chunk_id: maybe(text),
@@ -35,7 +35,7 @@ async function graph ({ core, params, query, ignored }: WireCall): Promise<WireA
   }
   const { sql, values } = joined(all.filter(each => each !== null), 'AND')
   const { around: id, depth, limit } = given
-  const part = id === null ? null : memoriesAround(core, bank, { id, depth, most: Math.min(limit, MOST_AROUND) })
+  const part = id === null ? null : await memoriesAround(core, bank, { id, depth, most: Math.min(limit, MOST_AROUND) }, signal)
   const [place, places] = part === null ? ['', []] : [' AND m.seq IN (SELECT value FROM json_each(?))', [JSON.stringify(part)]]
   const rows = core.store.all<ShownMemory>(
     `${SHOWN} WHERE ${sql}${place} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, ...places, given.limit])
@@ -43,7 +43,8 @@ async function graph ({ core, params, query, ignored }: WireCall): Promise<WireA
   const shown = given.document_id === null && given.chunk_id === null ? 'SELECT 1 FROM memories m' : SHOWN
   const { total } = core.store.get<{ total: number }>(`SELECT count(*) AS total FROM (${shown} WHERE ${sql})`, values)!
   return json({
-    nodes: rows.map(row => ({ data: nodeOf(row) })), edges: (await edgesOf(core, rows)).map(edge => ({ data: edgeOf(edge) })),
+    nodes: rows.map(row => ({ data: nodeOf(row) })),
+    edges: (await edgesOf(core, rows, signal)).map(edge => ({ data: edgeOf(edge) })),
     table_rows: rows.map(row => tableRow(bank.bank_id, row)), total_units: total, limit: given.limit
   })
 }

@@ -26,7 +26,7 @@ const LEAST_COSINE = 0.5
  * each, so that a graph grows with its nodes; nearest neighbours come from vectors, where there are some, of the first 2,000.
  * Requests are served while vectors are compared.
  */
-export async function edgesOf (core: Core, rows: readonly ShownMemory[]): Promise<readonly Edge[]> {
+export async function edgesOf (core: Core, rows: readonly ShownMemory[], signal: AbortSignal): Promise<readonly Edge[]> {
   const chain = (kind: Edge['kind'], keysOf: (row: ShownMemory) => readonly string[]): Edge[] => {
     const groups = new Map<string, ShownMemory[]>()
     for (const row of rows) {
@@ -46,11 +46,11 @@ export async function edgesOf (core: Core, rows: readonly ShownMemory[]): Promis
   })
   return [
     ...chain('entity', namesOf), ...chain('document', row => row.document_id === null ? [] : [row.document_id]),
-    ...chain('tag', row => JSON.parse(row.tags) as string[]), ...temporal, ...await semanticEdges(core, rows.slice(0, MOST_COMPARED))
+    ...chain('tag', row => JSON.parse(row.tags) as string[]), ...temporal, ...await semanticEdges(core, rows.slice(0, MOST_COMPARED), signal)
   ]
 }
 
-async function semanticEdges (core: Core, rows: readonly ShownMemory[]): Promise<readonly Edge[]> {
+async function semanticEdges (core: Core, rows: readonly ShownMemory[], signal: AbortSignal): Promise<readonly Edge[]> {
   const identity = embedIdentity(core)
   if (identity === null) return []
   const ids = new Map(rows.map(row => [row.seq, row.id]))
@@ -60,7 +60,7 @@ async function semanticEdges (core: Core, rows: readonly ShownMemory[]): Promise
   const codes = new Uint32Array(all.length * words)
   for (const [i, { code }] of all.entries()) codes.set(code, i * words)
   const edges = new Map<string, Edge>()
-  const turns = new Turns(core.closing)
+  const turns = new Turns(signal)
   for (const [i, one] of all.entries()) {
     const near = nearestTo(i, differences(one.code, codes, all.length))
       .map(at => ({ at, cosine: dot(one.vector, all[at]!.vector) }))

@@ -71,3 +71,14 @@ t.test('what is around a memory reads as many rows in a large bank as in a small
   await call('POST', 'b/memories', { items: items(100, 2_400) })
   t.same(await around(), small)
 })
+
+t.test('a walk around a memory or an entity ends when the client that asked for it has left', async t => {
+  const { call, engine } = openInThread(t)
+  await call('POST', 'b/memories', { items: [{ content: 'Ann sails.', entities: [{ text: 'Ann' }, { text: 'Bob' }] }] })
+  for (const [list, graph] of [['memories/list', 'graph'], ['entities', 'entities/graph']] as const) {
+    const { body: { items: [{ id }] } } = await call('GET', `b/${list}`)
+    const left = new Error('the client left')
+    const path = `/v1/default/banks/b/${graph}`
+    await t.rejects(engine.request({ method: 'GET', path, query: `around=${id}`, headers: {}, body: null, signal: AbortSignal.abort(left) }), left)
+  }
+})
