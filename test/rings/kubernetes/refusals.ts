@@ -73,6 +73,10 @@ export async function refuses (t: Test, here: Cluster): Promise<void> {
     }
   }
   t.strictSame(await podsOf(here), [], 'nothing is left of them')
+  if (isOurs) {
+    await eventually('the rule is in force no more', async () => await load('agent') === undefined)
+    t.match(await api(gateway, 'POST', '/api/slots/agent/unload', { force: true }), { status: 200 })
+  }
   t.equal(await gateway.kill('SIGTERM'), 0)
 }
 
