@@ -46,11 +46,11 @@ await ask('DELETE', 'a/documents/one')
 say('acknowledged delete')
 const { operation_ids: [file] } = await ask('POST', 'f/files/retain', ...form('files', 'a.txt', Buffer.from('A text of a file.'), 'text/plain')) as unknown as { readonly operation_ids: readonly string[] }
 await done('file', { operation_id: file! })
-await ask('POST', 'm/memories', { items: [{ content: 'before', document_id: 'd' }] })
+await ask('POST', 'm/memories', { items: [{ content: 'before', document_id: 'd', context: 'sea' }] })
 const { id } = core.store.get<{ id: string }>(`SELECT id FROM memories WHERE text = 'before'`)!
 await ask('PATCH', `m/memories/${id}`, { text: 'after' })
 say('acknowledged edit')
-await done('refresh', await ask('POST', 'm/mental-models', { id: 'mm', name: 'All', source_query: 'What is there?' }))
+await done('refresh', await ask('POST', 'm/mental-models', { id: 'mm', name: 'All', source_query: 'What of the sea?' }))
 say('begun extraction')
 abilities = { ...abilities, extracts: true }
 await ask('POST', 'x/memories', { items: [{ content: 'So I say.', document_id: 'd' }] })
