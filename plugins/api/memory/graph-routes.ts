@@ -18,8 +18,8 @@ export interface GraphDeps {
   readonly unit: UnitPlace
 }
 
-/** Of one call of the engine. */
-const ENGINE_MS = 120_000
+/** For the results that the answer to a change tells. */
+const STATUS_MS = 120_000
 
 const { shape } = memorySettings.schema.shape.graph.unwrap()
 const bodySchema = z.strictObject({
@@ -87,7 +87,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
           })
           const isChanged = slot !== before.extraction_slot || timeout !== before.llm_timeout_s
           const propagation = engine.name === 'hindsight' && isChanged ? { propagation: await propagate(unit, slot, timeout) } : {}
-          const status = await graphStatus(config, memory, AbortSignal.timeout(ENGINE_MS))
+          const status = await graphStatus(config, memory, AbortSignal.timeout(STATUS_MS))
           return { enabled, extraction_slot: slot, llm_timeout_s: timeout, status, ...propagation }
         }))
       }
@@ -116,14 +116,16 @@ async function retryAll (memory: MemoryService, note: (done: Retried) => void): 
   const engine = memory.engine()
   const done: Retried = { queued: 0, skipped: 0, banks: {} }
   note(done)
-  for (const bank of await banksOf(engine, AbortSignal.timeout(ENGINE_MS))) {
+  // a silent engine is given up by itself
+  const { signal } = new AbortController()
+  for (const bank of await banksOf(engine, signal)) {
     // one that is retried leaves the list: all of it is read before
-    const ids = await failedOf(engine, bank, AbortSignal.timeout(ENGINE_MS))
+    const ids = await failedOf(engine, bank, signal)
     if (ids.length === 0) continue
     const count = done.banks[bank] = { queued: 0, skipped: 0, failed: 0 }
     for (const id of ids) {
       const path = bankPath(bank, 'operations', id, 'retry')
-      const { status } = await askEngine(engine, { method: 'POST', path, signal: AbortSignal.timeout(ENGINE_MS) })
+      const { status } = await askEngine(engine, { method: 'POST', path, signal })
       const outcome = status < 300 ? 'queued' : status === 409 ? 'skipped' : 'failed'
       count[outcome]++
       if (outcome !== 'failed') done[outcome]++
@@ -136,7 +138,13 @@ async function retryAll (memory: MemoryService, note: (done: Retried) => void): 
 async function failedOf (engine: MemoryEngine, bank: string, signal: AbortSignal): Promise<readonly string[]> {
   const ids: string[] = []
   const list = { path: bankPath(bank, 'operations'), query: 'status=failed', key: 'operations', id: 'id' }
-  for await (const { id } of engineRows(engine, list, signal)) ids.push(String(id))
+  try {
+    for await (const { id } of engineRows(engine, list, signal)) ids.push(String(id))
+  } catch (error) {
+    // deleted since the banks were listed
+    if (isSvcError(error) && error.status === 404) return []
+    throw error
+  }
   return ids
 }
 

@@ -1,6 +1,6 @@
 import { messageOf, settingsOf, type ConfigService } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineRows, engineValue, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+import { askEngine, bankPath, engineRows, valueOf, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
 import { memorySettings } from '../../services/memory/settings.js'
 
 const AT_ONCE = 8
@@ -69,7 +69,11 @@ async function counters (engine: MemoryEngine, signal: AbortSignal): Promise<Cou
   const banks = { banks: all.length, banks_counted: ids.length }
   const sum = { ...banks, in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null as string | null }
   const one = async (id: string): Promise<void> => {
-    const stats = await engineValue(engine, { method: 'GET', path: bankPath(id, 'stats'), signal }) as Readonly<Record<string, unknown>>
+    const path = bankPath(id, 'stats')
+    const reply = await askEngine(engine, { method: 'GET', path, signal })
+    // deleted since the banks were listed
+    if (reply.status === 404) return
+    const stats = valueOf(reply, path) as Readonly<Record<string, unknown>>
     const { completed } = (stats.operations_by_status ?? {}) as { readonly completed?: unknown }
     sum.in_flight += number(stats.pending_operations)
     sum.errors += number(stats.failed_operations)

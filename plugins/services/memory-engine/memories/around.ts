@@ -36,11 +36,16 @@ const IN_DOCUMENT = ([['<', 'DESC'], ['>', 'ASC']] as const).map(([than, order])
   `SELECT (SELECT o.seq FROM memories o WHERE o.document = m.document AND o.state = 'valid' AND o.seq ${than} m.seq
      ORDER BY o.seq ${order} LIMIT 1) AS seq FROM rim JOIN memories m ON m.seq = rim.seq`).join(' UNION ')
 
+/** Of very many that were mentioned at one time, those with the next numbers, and not the others one by one. */
 const IN_TIME = ([['<', 'DESC'], ['>', 'ASC']] as const).map(([than, order]) =>
-  `SELECT (SELECT o.seq FROM memories o WHERE o.bank = m.bank AND o.state = 'valid' AND (o.mentioned_at, o.seq) ${than} (m.mentioned_at, m.seq)
-     ORDER BY o.mentioned_at ${order}, o.seq ${order} LIMIT 1) AS seq FROM rim JOIN memories m ON m.seq = rim.seq`).join(' UNION ')
+  `SELECT coalesce(
+     (SELECT o.seq FROM memories o WHERE o.bank = m.bank AND o.state = 'valid' AND o.mentioned_at = m.mentioned_at AND o.seq ${than} m.seq
+       ORDER BY o.seq ${order} LIMIT 1),
+     (SELECT o.seq FROM memories o WHERE o.bank = m.bank AND o.state = 'valid' AND o.mentioned_at ${than} m.mentioned_at
+       ORDER BY o.mentioned_at ${order}, o.seq ${order} LIMIT 1)) AS seq FROM rim JOIN memories m ON m.seq = rim.seq`).join(' UNION ')
 
-const BESIDE = `WITH rim (seq) AS (SELECT value FROM json_each(?))
+/** Those beside the memories whose numbers are bound as a JSON list. Every row of it is found by an index. */
+export const BESIDE = `WITH rim (seq) AS (SELECT value FROM json_each(?))
   SELECT seq FROM (${beside('memory_tags', 'o.bank = t.bank AND o.tag = t.tag')} UNION ${beside('memory_entities', 'o.entity = t.entity')}
     UNION ${IN_DOCUMENT} UNION ${IN_TIME}) WHERE seq IS NOT NULL`
 

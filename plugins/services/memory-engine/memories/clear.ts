@@ -148,10 +148,14 @@ class Clear {
     const { store } = this.#core
     let after: { readonly seq: number, readonly text_hash: Buffer | ArrayBuffer } = { seq: 0, text_hash: Buffer.alloc(0) }
     for (;;) {
-      const rows = store.all<typeof after>(`SELECT seq, text_hash FROM memories WHERE bank = ? AND (text_hash, seq) > (?, ?)
-        ORDER BY text_hash, seq LIMIT ${ROWS_AT_ONCE}`, [bank, Buffer.from(after.text_hash as ArrayBuffer), after.seq])
+      const hash = Buffer.from(after.text_hash as ArrayBuffer)
+      // in two steps: both bounds as one would walk through all that say the same, in each slice
+      const same = store.all<typeof after>(`SELECT seq, text_hash FROM memories WHERE bank = ? AND text_hash = ? AND seq > ?
+        ORDER BY seq LIMIT ${ROWS_AT_ONCE}`, [bank, hash, after.seq])
+      const rows = same.length > 0 ? same : store.all<typeof after>(`SELECT seq, text_hash FROM memories WHERE bank = ? AND text_hash > ?
+        ORDER BY text_hash, seq LIMIT ${ROWS_AT_ONCE}`, [bank, hash])
       for (const { seq } of rows) yield seq
-      if (rows.length < ROWS_AT_ONCE) return
+      if (rows.length === 0) return
       after = rows.at(-1)!
     }
   }

@@ -6,6 +6,7 @@ import { operationsOf } from '../operations/operations.js'
 import { BANK, json, listed, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { bool, int, listOf, maybe, oneOf, optional, readBody, readOptionalBody, readQuery, text, unpaged } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
+import { Turns } from '../store/turn.js'
 import { MentalModelTable, type MentalModel } from './mental-model-table.js'
 import { createModel, refreshModel, updateModel } from './mental-model-shapes.js'
 import { modelDetails, modelView, type ModelDetail } from './model-view.js'
@@ -15,7 +16,7 @@ import { isStale, stalenessOf } from './staleness.js'
 import { dryRun } from './dry-run.js'
 import { isFullRefresh, submitRefresh } from './submit-refresh.js'
 
-const list: Handler = ({ core, params, query, ignored }) => {
+const list: Handler = async ({ core, params, query, ignored, signal }) => {
   const bankId = params.bank_id!
   const { tags, tags_match: mode, detail, limit, offset, exclude_knowledge_pages: withoutPages } = readQuery(query, ignored, {
     tags: maybe(listOf(text)),
@@ -28,7 +29,13 @@ const list: Handler = ({ core, params, query, ignored }) => {
   const bank = needBank(core.store, bankId)
   const { total, models } = tableOf(core).page(bank.seq, { tags, mode, withoutPages }, { limit, offset })
   const isStaleNow = stalenessOf(core, bank.seq)
-  return json({ items: models.map(each => shown(core, bank, each, detail, isStaleNow(each))), total, limit, offset })
+  const turns = new Turns(signal)
+  const items: object[] = []
+  for (const each of models) {
+    items.push(shown(core, bank, each, detail, isStaleNow(each)))
+    await turns.next()
+  }
+  return json({ items, total, limit, offset })
 }
 
 const create: Handler = ({ core, params, body, headers, ignored }) => {
@@ -73,16 +80,20 @@ const remove: Handler = ({ core, params }) => {
   return json({ status: 'deleted' })
 }
 
-const history: Handler = ({ core, params, query, ignored }) => {
+const history: Handler = async ({ core, params, query, ignored, signal }) => {
   const page = readQuery(query, ignored, unpaged)
   const bank = needBank(core.store, params.bank_id!)
   const model = known(core, params)
-  const changes = tableOf(core).history(model, page).map(({ changedAt, change }) => {
+  const total = tableOf(core).changes(model)
+  const turns = new Turns(signal)
+  const changes: object[] = []
+  for (const { changedAt, change } of tableOf(core).history(model, page)) {
     const { previous_content: content, previous_reflect_response: kept, ...rest } = change
     const response = withTexts(core.store, bank, model, kept as ReflectResponse | null)
-    return { previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...rest }
-  })
-  return listed(changes, tableOf(core).changes(model))
+    changes.push({ previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...rest })
+    await turns.next()
+  }
+  return listed(changes, total)
 }
 
 const refresh = asking(async ({ core, params, body, headers, ignored }) => {

@@ -51,6 +51,19 @@ t.test('a large bank that is cleared answers when all is gone, and other calls a
   t.equal(countOf(seen, 'clearings'), 0)
 })
 
+t.test('of memories that all say the same, each is looked at once', async t => {
+  const folder = t.testdir()
+  const { call } = openInThread(t, folder)
+  const items = Array.from({ length: 250 }, (_, i) => ({ content: i % 2 === 0 ? 'The same.' : `Note ${i}.`, document_id: `d${i}`, entities: [{ text: `Captain ${i}` }] }))
+  await call('POST', 'b/memories', { items })
+  await call('POST', 'b/memories', { items: Array.from({ length: 130 }, (_, i) => ({ content: 'The same too.', document_id: `e${i}`, entities: [{ text: `Mate ${i}` }] })) })
+  await call('POST', 'other/memories', { items: [{ content: 'The same.', entities: [{ text: 'Captain' }] }] })
+  t.match((await call('DELETE', 'b/memories')).body, { success: true, deleted_count: 380 })
+  t.match((await call('GET', 'b/memories/list')).body, { total: 0 })
+  t.match((await call('GET', 'other/memories/list')).body, { total: 1 })
+  isWhole(t, folder)
+})
+
 t.test('memories of one type go in the same way', async t => {
   const { call, folder, seen } = await large(t)
   const cleared = call('DELETE', 'b/memories?type=experience')

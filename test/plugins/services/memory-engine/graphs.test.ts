@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import t from 'tap'
+import { BESIDE } from '../../../../plugins/services/memory-engine/memories/around.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import { noModels, openEngine, openInThread } from './support.js'
 
 interface Edge { readonly source: string, readonly target: string, readonly linkType: string, readonly weight: number }
@@ -70,6 +73,35 @@ t.test('what is around a memory reads as many rows in a large bank as in a small
   t.same(small.texts, [9, 8, 7, 6, 5].map(n => `Note ${n}.`))
   await call('POST', 'b/memories', { items: items(100, 2_400) })
   t.same(await around(), small)
+})
+
+t.test('what is around a memory is found by indexes alone, also where very many are of one document, tag, name or time', t => {
+  const store = openStore(join(t.testdir(), 'memory.db'))
+  t.teardown(() => store.close())
+  const steps = store.all<{ readonly detail: string }>(`EXPLAIN QUERY PLAN ${BESIDE}`, ['[1]']).map(({ detail }) => detail)
+  t.same(steps.filter(step => step.startsWith('SCAN') && !/ json_each | \(subquery/.test(step)), [], 'no table is walked through')
+  const others = [...new Set(steps.filter(step => step.startsWith('SEARCH o ')))]
+  t.equal(others.length, 10)
+  // of several with the same key, the next is where the index goes on
+  t.same(others.filter(step => !/(memory|rowid|seq|mentioned_at)[<>]\?\)$/.test(step)), [])
+  t.equal(others.filter(step => /mentioned_at=\? AND seq[<>]\?/.test(step)).length, 2)
+  t.same(steps.filter(step => step.includes('FOR ORDER BY')), [])
+  t.end()
+})
+
+t.test('memories of one time are next to those with the numbers beside theirs', async t => {
+  const { call } = openInThread(t)
+  const timestamp = '2026-01-02T03:04:05Z'
+  await call('POST', 'b/memories', { items: Array.from({ length: 9 }, (_, n) => ({ content: `Note ${n}.`, timestamp, document_id: `d${n}` })) })
+  await call('POST', 'b/memories', { items: [{ content: 'Before.', timestamp: '2025-01-02T03:04:05Z' }, { content: 'After.', timestamp: '2027-01-02T03:04:05Z' }] })
+  const around = async (q: string): Promise<readonly string[]> => {
+    const { body: { items: [{ id }] } } = await call('GET', `b/memories/list?q=${encodeURIComponent(q)}`)
+    const { body: { nodes } } = await call<Graph>('GET', `b/graph?around=${id}`)
+    return nodes.map(({ data }) => data.text).sort()
+  }
+  t.same(await around('Note 4.'), ['Note 3.', 'Note 4.', 'Note 5.'])
+  t.same(await around('Note 0.'), ['Before.', 'Note 0.', 'Note 1.'])
+  t.same(await around('Note 8.'), ['After.', 'Note 7.', 'Note 8.'])
 })
 
 t.test('a walk around a memory or an entity ends when the client that asked for it has left', async t => {

@@ -95,6 +95,22 @@ t.test('a retry that breaks off in a bank tells what was done there', async t =>
   t.match(await host.audit(), [{ action: 'memory.graph.retry_failed', outcome: 'error', after: { queued: 2, skipped: 0 } }])
 })
 
+t.test('a bank that is deleted after the banks were listed is passed over, in a retry and in the status', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  for (const bank of ['gone', 'kept']) {
+    fake.bank(bank)
+    fake.failed.set(bank, ['op'])
+  }
+  for (const list of ['stats', 'operations']) {
+    fake.instead.set(`/v1/default/banks/gone/${list}`, (_request, response) => { response.writeHead(404).end(`{"detail":"Bank 'gone' not found"}`) })
+  }
+  t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 2, banks: 2, last_error: null })
+  const { status, json } = await host.call('POST', '/api/memory/graph/retry')
+  t.equal(status, 200)
+  t.same(json, { queued: 1, skipped: 0, banks: { kept: { queued: 1, skipped: 0, failed: 0 } } })
+})
+
 t.test('the embedded engine retries more failed operations than one of its lists has', async t => {
   const host = await memoryHost(t)
   const wire = '/api/memory/hindsight/v1/default/banks/b'
