@@ -407,13 +407,15 @@ t.test('the name of a test says in a sentence what it shows', async t => {
 
 t.test('no comment and no README cites a document that is not in the repository', async t => {
   const all = documents()
-  const numbered = new RegExp([String.raw`\bDESIGN \d`, String.raw`\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d+(?:\.\d|\)|$)`].join('|'), 'm')
+  const numbered = new RegExp([String.raw`\bDESIGN \d`, String.raw`\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d+(?:\.\d|\)|$)`, 'texts (?:were|are) silent'].join('|'), 'm')
   const written = [...sources('kernel', 'plugins', 'cli', 'test', 'plugin-template'), ...all]
   const citing = written.flatMap(({ path, text }) => {
     const said = path.endsWith('.md') ? text : text.split('\n').filter(line => /^\s*(\/?\*|\/\/)/.test(line)).join('\n')
     const named = [...said.matchAll(/\b(?<file>[\w-]+\.md)\b/g)].map(({ groups }) => groups!.file!)
     const absent = named.filter(name => !all.some(({ path: known }) => known.split('/').at(-1) === name))
-    return [...absent, ...numbered.exec(said) ?? []].map(what => `${path}: ${what}`)
+    const beside = [...said.matchAll(/See (README)\.md|\b(README|design)(?:\.md)? of this folder/g)].map(([, see, of]) => `${see ?? of!}.md`)
+      .filter(name => !existsSync(join(root, dirname(path), name)))
+    return [...absent, ...beside, ...numbered.exec(said) ?? []].map(what => `${path}: ${what}`)
   })
   t.strictSame(citing, [], 'say the fact itself, or name a README of this repository')
   const links = all.flatMap(({ path, text }) => [...text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map(([, to]) => ({ path, to: to! })))

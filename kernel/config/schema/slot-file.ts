@@ -38,7 +38,7 @@ export function wordsForReading ({ deviceWords, known }: SlotWords): SlotWords {
   return { ...ownWords, deviceWords, known }
 }
 
-/** Folds both placements of a slot file into one (README of this folder). Pure. */
+/** Folds both placements of a slot file into one (kernel/config/README.md). Pure. */
 export function foldSlotFile (raw: Table, words: SlotWords = ownWords): FoldedSlot {
   const entries = slotEntries(raw)
   const winners = winnersOf(entries)

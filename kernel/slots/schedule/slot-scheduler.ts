@@ -7,7 +7,7 @@ import { beginStop, enter, set, type Step } from './slot-step.js'
 
 /**
  * Every decision about one slot's life, as a pure function: no clock, no log, no I/O. `slot-owner.ts` feeds it
- * one input at a time and runs the effects in order. See README.md of this folder for the picture.
+ * one input at a time and runs the effects in order. design.md of `slots` has the picture.
  */
 export function decide (before: ScheduledSlot, input: SlotInput, now: number): Decision {
   const step: Step = { core: before, effects: [], answer: null }
