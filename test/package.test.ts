@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse } from 'smol-toml'
 import t from 'tap'
+import { z } from 'zod'
 import { svcSchema } from '../cli/offline/svc-schema.js'
 import { root } from './repository.js'
 
@@ -13,6 +14,11 @@ interface Locked {
   readonly optional?: boolean
   readonly peer?: boolean
   readonly hasInstallScript?: boolean
+}
+
+interface Described {
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Described>>
 }
 
 const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }
@@ -30,12 +36,23 @@ t.test('what ships with the gateway is little, and no more of it runs while it i
   t.strictSame(shipped.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path), ['node_modules/protobufjs', 'node_modules/ssh2'])
 })
 
-t.test('the complete svc.toml of the README has every key with its default', async t => {
+t.test('the complete svc.toml of the README has every key with its default and its description', async t => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
   const [, text = ''] = /A complete <code>svc\.toml<\/code>[\s\S]*?```toml\n([\s\S]*?)\n```/.exec(readme) ?? []
+  const all = z.toJSONSchema(svcSchema, { io: 'input' }) as Described
   const { plugins: { config: _config, ...plugins }, ...rest } = svcSchema.parse({})
   t.strictSame(JSON.parse(JSON.stringify(parse(text))), { ...rest, plugins })
   t.match(text, /# stop_with_gateway = /, 'and those without one as comments')
+  let table: Described | undefined
+  const comments: Array<{ readonly key: string, readonly said: string, readonly description: string | undefined }> = []
+  for (const line of text.split('\n')) {
+    const [, name] = /^\[([\w.]+)\]/.exec(line) ?? []
+    if (name !== undefined) table = name.split('.').reduce<Described | undefined>((of, key) => of?.properties?.[key], all)
+    const [, key, said] = /^(?:# )?(\w+) = .*?\s# (.+)$/.exec(line) ?? []
+    if (key !== undefined) comments.push({ key, said: said!, description: table?.properties?.[key]?.description })
+  }
+  t.ok(comments.length > 80, `${comments.length} descriptions`)
+  t.strictSame(comments.filter(({ said, description }) => said !== description), [], 'described as in the schema')
 })
 
 t.test('links between the documents of the repository lead somewhere', async t => {
