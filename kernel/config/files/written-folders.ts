@@ -34,18 +34,6 @@ export const tempWriters: Readonly<Record<string, Folders>> = {
   'cli/offline/import-registry.ts': registry
 }
 
-/** Writers with temporary files of their own making, and who removes what they leave. */
-export const ownTempWriters: Readonly<Record<string, string>> = {
-  'kernel/runtime/process/process-log.ts': 'one name for each log: the next rotation overwrites it',
-  'kernel/runtime/process/process-record.ts': 'one name for each record: the next write takes it',
-  'plugins/api/images/cache.ts': 'the cache itself, when it is opened',
-  'plugins/services/pull/file/part-file.ts': 'plugins/services/pull/file/staging.ts, at the start',
-  'plugins/services/tool-servers/catalog/catalog.ts': 'one name: the next refresh overwrites it',
-  'plugins/services/pull/hub/plan.ts': 'the same',
-  'cli/offline/layout/migrate-layout.ts': 'the command ends with an error that names what it left',
-  'plugins/services/updates/launcher/switch-file.ts': 'the next write of the same file, which begins with it'
-}
-
 /** Where files of a model store are written before they are renamed. */
 export function storeTemp (store: string): string {
   return join(store, '.tmp')
