@@ -16,5 +16,5 @@ export const agentError = defineErrors('agent', {
   chats_full: { status: 503, when: 'as many chats with agents are open as may be', heals: true },
   unreachable: { status: 502, when: 'the agent cannot be talked to, or has gone', heals: true },
   refused: { status: 502, when: 'the agent answered with an error' },
-  bad_response: { status: 502, when: 'the answer of the agent is of another shape' }
+  bad_response: { status: 502, when: 'the agent answered in an unexpected format' }
 })

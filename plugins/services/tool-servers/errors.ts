@@ -9,7 +9,7 @@ export const mcpError = defineErrors('mcp', {
   call_timeout: { status: 504, heals: true, when: 'the tool server was silent during a call for longer than configured' },
   answer_too_large: { status: 502, when: 'the answer of the tool server is larger, or nested deeper, than anything that is taken' },
   input_required: { status: 501, when: 'the tool asks its caller for input, which the gateway does not pass on' },
-  spec_unsupported: { status: 400, when: 'the spec of a tool server is of no kind that the gateway can run or reach' },
+  spec_unsupported: { status: 400, when: 'the gateway cannot run or reach tool servers of this kind' },
   url_required: { status: 400, when: 'no address or spec of a tool server is given' },
   url_too_long: { status: 400, when: 'the address or spec of a tool server is too long' },
   url_invalid: { status: 400, when: 'the address of a tool server is no URL that can be used' },

@@ -6,8 +6,8 @@ export const responsesError = defineErrors('responses', {
   context_lost: { status: 400, when: 'a response builds on one that was deleted' },
   too_long: { status: 400, when: 'what is kept of a conversation leaves no room for another response' },
   not_background: { status: 400, when: 'a response that was not made in the background is to be cancelled' },
-  busy: { status: 503, heals: true, when: 'as many responses as may be are being made in the background, or over WebSockets, or told again' },
-  engine_refused: { status: 502, when: 'an engine refuses a request of a connection and says nothing that can be told as it is' },
+  busy: { status: 503, heals: true, when: 'too many responses are being generated in the background or over WebSockets, or replayed' },
+  engine_refused: { status: 502, when: 'an engine refused a request of a WebSocket with an error that cannot be passed on unchanged' },
   no_summary: { status: 502, when: 'a model was to summarize a conversation and wrote nothing' },
   store_busy: { status: 503, heals: true, when: 'another program holds the database of kept responses' },
   store_failed: { status: 500, when: 'the database of kept responses cannot be used' }
