@@ -18,7 +18,7 @@ export async function createProgram (cli: Cli, words: readonly string[] | null =
     .description('Runs and manages a local inference gateway.')
     .version(`svc ${version}`, '-V, --version', 'print the version')
     .addOption(new Option('--url <url>', 'address of the gateway; default is that of the home, else http://127.0.0.1:8080').env('SVC_API_URL'))
-    .option('--verbose', 'errors begin with the request that failed; `svc chat` tells its speed')
+    .option('--verbose', 'errors begin with the request that failed; `svc chat` shows its speed')
     .exitOverride()
     .hook('preAction', async (_program, action) => { await cli.locate(action) })
     .configureOutput({

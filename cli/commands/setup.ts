@@ -12,7 +12,7 @@ export function addSetupCommand (program: Command, cli: Cli): void {
   program.command('setup')
     .description('set up a new machine: detect its hardware, create slots, download their models')
     .option('--auto', 'ask nothing: create a chat slot, and one for code if an agent needs it')
-    .option('--storage-dir <dir>', 'where models are stored; default is of svc.toml, else /var/lib/svc/models')
+    .option('--storage-dir <dir>', 'where models are stored; default: that of svc.toml, else /var/lib/svc/models')
     .option('--no-pull', 'create the slots and download nothing')
     .option('--no-extensions', 'do not set up services beside the gateway')
     .addOption(homeOption())

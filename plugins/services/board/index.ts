@@ -11,13 +11,13 @@ import { boardRef, type AgentRunner } from './ref.js'
 const seconds = z.number().min(1).max(7 * 86_400)
 
 const configSchema = z.strictObject({
-  tick_interval_s: seconds.default(30).meta({ description: 'Between two looks for ready tasks; changes of the board are looked at at once' }),
+  tick_interval_s: seconds.default(30).meta({ description: 'How often ready tasks are looked for; changes of the board are noticed at once' }),
   failure_limit: z.int().min(1).max(100).default(3).meta({ description: 'A task that failed so often in a row is blocked' }),
-  claim_ttl_s: seconds.default(3600).meta({ description: 'What an agent has for a task' }),
+  claim_ttl_s: seconds.default(3600).meta({ description: 'How long an agent may work on a task' }),
   max_in_flight: z.int().min(1).max(64).default(2).meta({ description: 'Agents that work at a time' }),
   plan: z.strictObject({
     max_tokens: z.int().min(64).max(65_536).default(4096).meta({ description: 'Of an answer of the model that specifies or decomposes a task' }),
-    timeout_s: seconds.default(300).meta({ description: 'What that model has for its answer' }),
+    timeout_s: seconds.default(300).meta({ description: 'How long that model may take to answer' }),
     most_parts: z.int().min(1).max(50).default(12).meta({ description: 'Parts that a task is split into' }),
     most_depth: z.int().min(1).max(10).default(2).meta({ description: 'Levels of parts below a task: with 1, parts are not split again' }),
     auto_per_hour: z.int().min(1).max(1000).default(20).meta({ description: 'Questions of `auto_decompose` to a model within an hour; further tasks wait' })

@@ -10,7 +10,7 @@ const MODEL = 'svc-demo'
 const SLOT = 'agent'
 
 const provisionSchema = z.boolean().default(false)
-  .meta({ description: 'At a start without any slot, make one that runs a model of 5 MB which says one sentence' })
+  .meta({ description: 'If there are no slots at the start, create one with a 5 MB model that says one sentence' })
 
 const commandSchema = z.enum(['svc', 'npx svc']).default('svc')
   .meta({ description: 'How users call the command line, for the sentence of the demo model' })

@@ -5,9 +5,9 @@ const path = z.string().max(4096)
 /** `[plugins.config.updates]`. What is empty here is as the release says that runs (release.json beside its package.json). */
 export const updatesConfigSchema = z.strictObject({
   auto_check: z.boolean().default(true).meta({ description: 'Ask the channel once a day whether there is a newer release; only an installation that can update itself does' }),
-  releases_url: z.string().max(2000).default('').meta({ description: 'Where the manifests of channels are: the address of a folder; SVC_RELEASES_URL wins. Empty is as the release says that runs' }),
-  signer_identity: z.string().max(500).default('').meta({ description: 'Regular expression for who signs releases, on the whole identity of the certificate; empty is as the release says that runs' }),
-  signer_issuer: z.string().max(500).default('').meta({ description: 'Who vouches for the signer: the issuer in the certificate; empty is as the release says that runs' }),
+  releases_url: z.string().max(2000).default('').meta({ description: 'URL of the folder with the channel manifests; SVC_RELEASES_URL overrides it. Empty is that of the running release' }),
+  signer_identity: z.string().max(500).default('').meta({ description: 'Regular expression that the whole identity in the signing certificate must match; empty is that of the running release' }),
+  signer_issuer: z.string().max(500).default('').meta({ description: 'Issuer in the signing certificate; empty is that of the running release' }),
   trusted_root: path.default('').meta({ description: 'File with the trusted root of a Sigstore of your own, as JSON; empty is the public one' }),
   public_key: path.default('').meta({ description: 'PEM file with the public key that signs releases; with one, signatures by certificates are not accepted' }),
   confirm_s: z.number().min(0.1).max(600).default(30).meta({ description: 'How long a new release must have run and still answer before it stays' }),

@@ -70,7 +70,7 @@ export default definePlugin({
       url: '/v1/audio/voices',
       tag: 'Audio',
       summary: 'Voices of the speech slots',
-      description: 'A slot that is not up has the voices that it last told; none is started.',
+      description: 'A slot that is not running has the voices that it last reported; none is started.',
       schema: { querystring: voicesQuerySchema, response: voicesSchema },
       handler: ({ query, signal }) => voices.list(query.model, signal)
     }))

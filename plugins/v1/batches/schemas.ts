@@ -16,7 +16,7 @@ export const batchSchema = z.looseObject({
   input_file_id: z.string(),
   completion_window: z.string(),
   status: z.enum(batchStatuses),
-  output_file_id: z.string().nullable().meta({ description: 'JSON lines of the requests that worked; null while there are none' }),
+  output_file_id: z.string().nullable().meta({ description: 'JSON lines of the successful requests; null until there are any' }),
   error_file_id: z.string().nullable().meta({ description: 'JSON lines of the others' }),
   created_at: z.int(),
   in_progress_at: time,

@@ -4,8 +4,8 @@ const modelSchema = z.string().meta({ description: 'Slot name, model id, `svc/<r
 
 export const fimBodySchema = z.looseObject({
   model: modelSchema,
-  prompt: z.string().meta({ description: 'What stands before' }),
-  suffix: z.string().nullish().meta({ description: 'What stands behind' }),
+  prompt: z.string().meta({ description: 'Text before the gap' }),
+  suffix: z.string().nullish().meta({ description: 'Text after the gap' }),
   max_tokens: z.int().nullish(),
   stream: z.boolean().optional()
 })
@@ -23,8 +23,8 @@ export const fimAnswerSchema = z.looseObject({
 
 export const infillBodySchema = z.looseObject({
   model: modelSchema,
-  input_prefix: z.string().meta({ description: 'What stands before' }),
-  input_suffix: z.string().meta({ description: 'What stands behind' }),
+  input_prefix: z.string().meta({ description: 'Text before the gap' }),
+  input_suffix: z.string().meta({ description: 'Text after the gap' }),
   input_extra: z.array(z.looseObject({ filename: z.string().optional(), text: z.string() })).optional(),
   n_predict: z.int().optional(),
   stream: z.boolean().optional()

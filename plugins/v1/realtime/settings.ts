@@ -99,7 +99,7 @@ const patchSchema = z.strictObject({
       speed: z.number().min(0.25).max(4).nullish()
     }).optional()
   }).optional(),
-  include: z.array(z.never({ error: 'is nothing that can be told here' })).nullish(),
+  include: z.array(z.never({ error: 'is not supported here' })).nullish(),
   prompt: z.null({ error: 'names a prompt that is kept elsewhere: send `instructions`' }).optional(),
   // told back as they are without, since they have no effect here
   tracing: z.unknown(),

@@ -5,7 +5,7 @@ export const responsesBodySchema = z.looseObject({
   input: z.union([z.string(), z.array(z.looseObject({}))]),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
-  store: z.boolean().nullish().meta({ description: 'Whether the response is kept; true where nothing is said' }),
+  store: z.boolean().nullish().meta({ description: 'Whether the response is kept; true by default' }),
   previous_response_id: z.string().nullish().meta({ description: 'A kept response that this one goes on from' }),
   conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish().meta({
     description: 'A kept conversation that goes before the request, and takes it and its answer'
@@ -66,7 +66,7 @@ export const retrieveQuerySchema = z.looseObject({
 
 export const itemsQuerySchema = z.looseObject({
   order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By age' }),
-  limit: z.coerce.number().int().min(1).max(100).default(20).meta({ description: 'How many at most' }),
+  limit: z.coerce.number().int().min(1).max(100).default(20).meta({ description: 'Maximum number of items' }),
   after: z.string().max(200).optional().meta({ description: 'Id of the item that the list goes on behind' })
 })
 

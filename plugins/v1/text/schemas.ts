@@ -27,7 +27,7 @@ export const chatBodySchema = z.looseObject({
 export const completionBodySchema = z.looseObject({
   model: z.string().meta({ pattern: '\\S' }),
   prompt: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]),
-  suffix: z.string().nullish().meta({ description: 'What stands behind the completion; on engines that have `/infill`' }),
+  suffix: z.string().nullish().meta({ description: 'Text after the completion; on engines that have `/infill`' }),
   stream: z.boolean().optional()
 })
 

@@ -37,7 +37,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
     }),
     defineRoute({
       method: 'DELETE', url: '/v1/responses/:id', alsoAt: ['/responses/:id'], tag,
-      summary: 'Deletes a kept response and what its request brought; none can go on from it, or from those behind it, any more',
+      summary: 'Deletes a kept response and its input; it and the responses that follow it can no longer be continued',
       schema: { params: responseParamsSchema, response: deletedSchema },
       dialect: responsesDialect,
       handler: async ({ params: { id } }) => {
