@@ -447,6 +447,16 @@ t.test('every source file that a README names is in the repository', async t => 
     : !all.some(known => known.endsWith(`/${file}`))), [], 'moved or renamed')
 })
 
+t.test('tables of READMEs have a row for each ring and each group of routes', async t => {
+  const rowsOf = (path: string): readonly string[] =>
+    [...readFileSync(join(root, path), 'utf8').matchAll(/^\| \[?`([\w-]+)`/gm)].map(([, name]) => name!)
+  const rings = readdirSync(join(root, 'test/rings')).filter(name => name.endsWith('.ring.ts')).map(name => name.replace('.ring.ts', ''))
+  const groups = readdirSync(join(root, 'plugins/api'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name)
+  t.ok(rings.length > 20 && groups.length > 20, `${rings.length} rings, ${groups.length} groups`)
+  const [told, listed] = [rowsOf('test/README.md'), rowsOf('plugins/api/README.md')]
+  t.strictSame([...rings.filter(name => !told.includes(name)), ...groups.filter(name => !listed.includes(name))], [])
+})
+
 t.test('the top level has only what belongs there', async t => {
   const allowed = [
     'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'deploy', 'README.md', 'package-lock.json',
