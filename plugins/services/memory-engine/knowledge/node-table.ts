@@ -170,14 +170,17 @@ export class NodeTable {
   }
 
   * #rows<T extends Row> (columns: string, where: string, values: readonly Cell[]): Generator<T> {
-    const sql = `SELECT ${columns} FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model
-      WHERE ${where} AND (n.sort_order, n.seq) > (?, ?) ORDER BY n.sort_order, n.seq LIMIT ${AT_ONCE}`
+    const from = `SELECT ${columns} FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model WHERE ${where}`
+    // in two steps: both bounds as one would walk through all of one place, in each slice
+    const beside = `${from} AND n.sort_order = ? AND n.seq > ? ORDER BY n.seq LIMIT ${AT_ONCE}`
+    const behind = `${from} AND n.sort_order > ? ORDER BY n.sort_order, n.seq LIMIT ${AT_ONCE}`
     let [order, seq] = [Number.MIN_SAFE_INTEGER, 0]
     for (;;) {
-      const rows = this.#store.all<T>(sql, [...values, order, seq])
+      const same = this.#store.all<T>(beside, [...values, order, seq])
+      const rows = same.length > 0 ? same : this.#store.all<T>(behind, [...values, order])
       yield* rows
       const last = rows.at(-1)
-      if (last === undefined || rows.length < AT_ONCE) return
+      if (last === undefined) return
       ;({ sort_order: order, seq } = last)
     }
   }

@@ -9,10 +9,10 @@ export const IS_WHOLE_CHUNK = `m.edited_at IS NULL AND trim(c.text, ' ' || char(
  * Facts that no consolidation has seen. What is to give way to facts waits for them: with it would go what was made of it, and of
  * others.
  */
-const OPEN = `FROM memories m LEFT JOIN chunks c ON c.seq = m.chunk
+const OPEN = `FROM memories m INDEXED BY memories_open LEFT JOIN chunks c ON c.seq = m.chunk
   WHERE m.bank = ? AND m.state = 'valid' AND m.fact_type <> 'observation' AND m.consolidated_at IS NULL AND m.consolidation_failed_at IS NULL
     AND (c.seq IS NULL OR NOT (${IS_WHOLE_CHUNK}) OR coalesce(m.document, 0) NOT IN (
-      SELECT d.seq FROM operations o JOIN documents d ON d.bank = ? AND d.document_id = o.document_id
+      SELECT d.seq FROM operations o INDEXED BY operations_kinds JOIN documents d ON d.bank = ? AND d.document_id = o.document_id
       WHERE o.bank_id = ? AND o.type = 'graph_maintenance' AND o.status IN ('pending', 'processing')))`
 
 type Bank = Pick<BankRow, 'seq' | 'bank_id'>

@@ -24,21 +24,22 @@ async function graph ({ core, params, query, ignored, signal }: WireCall): Promi
     around: maybe(text), depth: optional(int({ min: 0, max: 2 }), 1)
   }, ['tags'])
   const bank = needBank(core.store, params.bank_id!)
-  const all: (Condition | null)[] = [
-    { sql: `m.bank = ? AND m.state = 'valid'`, values: [bank.seq] }, tagCondition(bank.seq, given.tags, given.tags_match)
-  ]
+  const all: (Condition | null)[] = [tagCondition(bank.seq, given.tags, given.tags_match)]
   if (given.type !== null) all.push({ sql: 'm.fact_type = ?', values: [given.type] })
   if (given.q !== null && given.q !== '') all.push({ sql: `m.text LIKE ? ESCAPE '\\'`, values: [containing(given.q)] })
   if (given.document_id !== null) all.push({ sql: 'd.document_id = ?', values: [given.document_id] })
   if (given.chunk_id !== null) {
     all.push({ sql: `? || '_' || d.document_id || '_' || c.chunk_index = ?`, values: [bank.bank_id, given.chunk_id] })
   }
-  const { sql, values } = joined(all.filter(each => each !== null), 'AND')
+  const meant = (m: 'm' | '+m'): Condition =>
+    joined([{ sql: `${m}.bank = ? AND ${m}.state = 'valid'`, values: [bank.seq] }, ...all.filter(each => each !== null)], 'AND')
+  const { sql, values } = meant('m')
   const { around: id, depth, limit } = given
   const part = id === null ? null : await memoriesAround(core, bank, { id, depth, most: Math.min(limit, MOST_AROUND) }, signal)
   const [place, places] = part === null ? ['', []] : [' AND m.seq IN (SELECT value FROM json_each(?))', [JSON.stringify(part)]]
+  // + has the few around one found by their numbers, and not by walking through the bank
   const rows = core.store.all<ShownMemory>(
-    `${SHOWN} WHERE ${sql}${place} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, ...places, given.limit])
+    `${SHOWN} WHERE ${meant(part === null ? 'm' : '+m').sql}${place} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, ...places, given.limit])
   // an index alone counts them where nothing is said of documents
   const shown = given.document_id === null && given.chunk_id === null ? 'SELECT 1 FROM memories m' : SHOWN
   const { total } = core.store.get<{ total: number }>(`SELECT count(*) AS total FROM (${shown} WHERE ${sql})`, values)!

@@ -5,7 +5,7 @@ import { detail, listItem, SHOWN, sourceRows, sourcesOf, type ShownMemory } from
 import { needBank, type BankRow } from '../store/bank-table.js'
 import { editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
 import { containing } from '../store/like.js'
-import type { Store } from '../store/store.js'
+import type { Cell, Store } from '../store/store.js'
 import { BANK, json, listed, WireError, type Handler, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
 import { bool, int, listOf, maybe, nullable, object, oneOf, optional, pageLimit, readBody, readQuery, text, unpaged } from '../wire/shape.js'
 import { parseTime, wireTime } from '../wire/times.js'
@@ -40,7 +40,7 @@ function list ({ core: { store }, params, query, ignored }: WireCall): ReturnTyp
     start_date: maybe(text), end_date: maybe(text), limit: pageLimit(100, 0), offset: optional(int({ min: 0 }), 0)
   }, ['tags'])
   const bank = needBank(store, params.bank_id!)
-  const { sql, values } = listCondition(bank, given)
+  const { sql, values } = listCondition(bank, given, isOfFew(store, bank, given) ? '+m' : 'm')
   const { total } = store.get<{ total: number }>(`SELECT count(*) AS total FROM memories m WHERE ${sql}`, values)!
   const rows = store.all<ShownMemory>(
     `${SHOWN} WHERE ${sql} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ? OFFSET ?`, [...values, given.limit, given.offset])
@@ -63,16 +63,30 @@ interface ListQuery {
   readonly end_date: string | null
 }
 
-function listCondition (bank: BankRow, given: ListQuery): Condition {
-  const all: Condition[] = [{ sql: 'm.bank = ?', values: [bank.seq] }]
+/** So many are sorted for a page; of more, the bank's order is walked through. */
+const MOST_SORTED = 1000
+
+/** Whether it is of a document or an entity that has few memories. */
+function isOfFew (store: Store, { seq: bank }: BankRow, { document_id: document, entity_id: entity }: ListQuery): boolean {
+  const isFew = (from: string, values: readonly Cell[]): boolean =>
+    store.get(`SELECT 1 FROM ${from} LIMIT 1 OFFSET ${MOST_SORTED}`, values) === undefined
+  return (document !== null && isFew(`memories WHERE document = (${DOCUMENT})`, [bank, document])) ||
+    (entity !== null && isFew('memory_entities WHERE entity = (SELECT seq FROM entities WHERE id = ?)', [entity]))
+}
+
+const DOCUMENT = 'SELECT seq FROM documents WHERE bank = ? AND document_id = ?'
+
+/** @param m the rows' alias; with a + where no index of the bank is to be used */
+function listCondition (bank: BankRow, given: ListQuery, m: 'm' | '+m'): Condition {
+  const all: Condition[] = [{ sql: `${m}.bank = ?`, values: [bank.seq] }]
   const state = given.state ?? 'valid'
   if (state !== 'valid' && state !== 'invalidated' && state !== 'all') {
     throw new WireError(400, `Invalid state '${state.slice(0, 50)}'. Must be one of: valid, invalidated`)
   }
-  if (state !== 'all') all.push({ sql: 'm.state = ?', values: [state] })
+  if (state !== 'all') all.push({ sql: `${m}.state = ?`, values: [state] })
   if (given.type !== null) all.push({ sql: 'm.fact_type = ?', values: [given.type] })
   if (given.q !== null && given.q !== '') all.push({ sql: `(m.text LIKE ? ESCAPE '\\' OR m.context LIKE ? ESCAPE '\\')`, values: [containing(given.q), containing(given.q)] })
-  if (given.document_id !== null) all.push({ sql: 'm.document IN (SELECT seq FROM documents WHERE bank = ? AND document_id = ?)', values: [bank.seq, given.document_id] })
+  if (given.document_id !== null) all.push({ sql: `m.document IN (${DOCUMENT})`, values: [bank.seq, given.document_id] })
   if (given.entity_id !== null) all.push({ sql: 'm.seq IN (SELECT memory FROM memory_entities JOIN entities ON entities.seq = entity WHERE entities.id = ?)', values: [given.entity_id] })
   const consolidation = consolidationStates[given.consolidation_state ?? '']
   if (given.consolidation_state !== null && consolidation === undefined) {

@@ -95,7 +95,7 @@ export class OperationTable {
     const clause = where.join(' AND ')
     const { total } = this.#store.get<{ total: number }>(`SELECT count(*) AS total FROM operations WHERE ${clause}`, values)!
     const rows = this.#store.all<Row>(`SELECT ${WITHOUT_PAYLOAD} FROM operations WHERE ${clause}
-      ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`, [...values, filter.limit, filter.offset])
+      ORDER BY seq DESC LIMIT ? OFFSET ?`, [...values, filter.limit, filter.offset])
     return { total, operations: rows.map(operationOf) }
   }
 
@@ -141,14 +141,15 @@ export class OperationTable {
 
   /** One of this kind that waits in the bank, not yet begun. */
   waiting (bankId: string, type: OperationType, mentalModelId?: string): Operation | null {
-    const row = this.#store.get<Row>(`SELECT * FROM operations WHERE bank_id = ? AND type = ? AND status = 'pending'
-      AND (? IS NULL OR mental_model_id = ?) ORDER BY created_at LIMIT 1`, [bankId, type, mentalModelId ?? null, mentalModelId ?? null])
+    const [index, ofModel, models] = mentalModelId === undefined ? ['lanes', '', []] : ['refreshes', 'AND mental_model_id = ?', [mentalModelId]]
+    const row = this.#store.get<Row>(`SELECT * FROM operations INDEXED BY operations_${index}
+      WHERE bank_id = ? ${ofModel} AND type = ? AND status = 'pending' ORDER BY seq LIMIT 1`, [bankId, ...models, type])
     return row === undefined ? null : operationOf(row)
   }
 
   /** How far one of this type is that waits or runs in the bank; null if there is none. */
   openStatus (bankId: string, type: OperationType): 'pending' | 'processing' | null {
-    return this.#store.get<{ status: 'pending' | 'processing' }>(`SELECT status FROM operations
+    return this.#store.get<{ status: 'pending' | 'processing' }>(`SELECT status FROM operations INDEXED BY operations_kinds
       WHERE bank_id = ? AND type = ? AND status IN ('pending', 'processing') ORDER BY status DESC LIMIT 1`, [bankId, type])?.status ?? null
   }
 
@@ -210,7 +211,7 @@ export class OperationTable {
 
   /** What ran when the process ended runs again, and so does all that is processing but for what runs now. */
   resume (running: readonly string[]): void {
-    this.#store.run(`UPDATE operations SET status = 'pending' WHERE status = 'processing' AND type != 'batch_retain'
+    this.#store.run(`UPDATE operations SET status = 'pending' WHERE status IN ('pending', 'processing') AND status = 'processing' AND type != 'batch_retain'
       AND id NOT IN (SELECT value FROM json_each(?))`, [JSON.stringify(running)])
   }
 
@@ -247,7 +248,7 @@ export class OperationTable {
    * cancelled embeddings, which can be tried again.
    */
   prune (bankId: string): void {
-    this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND (status = 'completed' OR (status = 'cancelled' AND type <> 'embedding')) AND seq <=
+    this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND status IN ('completed', 'cancelled') AND (status = 'completed' OR type <> 'embedding') AND seq <=
       (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})
       AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.id = operations.parent_id AND p.status NOT IN ('completed', 'cancelled'))`, [bankId, bankId])
   }

@@ -9,6 +9,7 @@ import { madeOf, SAID, VALID, type Said } from './made.js'
 import { isLarge, piecesOf } from './parts.js'
 import type { RetainItem } from './request.js'
 import { tagKey } from './retain.js'
+import { MOST_ALIKE, soleMemories } from './same-text.js'
 
 /** Where an item's text is kept already. */
 export interface KnownAs {
@@ -31,18 +32,9 @@ export function knownAs (core: Core, bank: BankRow, item: RetainItem): KnownAs |
     : (item.content.length <= size ? soleMemory(core, bank, item) : null) ?? wholeDocument(core, bank, item))
 }
 
-/** Of very many with one text, the newest are looked at: one that is kept beside them is found the next time. */
-const MOST_ALIKE = 200
-
 /** The only memory of a document. */
 function soleMemory (core: Core, bank: BankRow, item: RetainItem): KnownAs | null {
-  const same = core.store.all<Said & { readonly document_id: string }>(
-    `SELECT ${SAID}, d.document_id FROM memories m JOIN documents d ON d.seq = m.document
-     WHERE m.bank = ? AND m.text_hash = ? AND ${VALID}
-       AND NOT EXISTS (SELECT 1 FROM memories o WHERE o.document = m.document AND o.seq <> m.seq)
-       AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.document = m.document AND c.seq IS NOT m.chunk)
-     ORDER BY m.seq DESC LIMIT ${MOST_ALIKE}`,
-    [bank.seq, textHash(item.content)]).find(row => says(row, item))
+  const same = soleMemories(core.store, bank.seq, item).find(row => says(row, item))
   if (same === undefined) return null
   renew(core, [same], item)
   return { documentId: same.document_id, memoryId: same.id }
@@ -51,7 +43,7 @@ function soleMemory (core: Core, bank: BankRow, item: RetainItem): KnownAs | nul
 /** A document of just this text, whose memories say it, or facts that were made of it. */
 function wholeDocument (core: Core, bank: BankRow, item: RetainItem): KnownAs | null {
   // of one that came in several pieces, the text is not put together before it is read
-  for (const document of documentsOf(core.store, bank.seq, item.content, isLarge([item]))) {
+  for (const document of documentsOf(core.store, bank.seq, item.content, item.tags, isLarge([item]))) {
     const { tags, metadata, retain_params: params } = document
     const { context = null } = JSON.parse(params ?? '{}') as { readonly context?: string | null }
     if (!says({ tags, metadata: metadata ?? '{}', context }, item)) continue
@@ -74,7 +66,7 @@ function partOf (core: Core, bank: BankRow, item: RetainItem, size: number): Kno
   // as the first text of it, or as a later one
   const ways = first === undefined ? [[item.content]] : ['', '\n\n'].map(before => [...chunkText(before + first.content, size), ...rest])
   for (const texts of ways) {
-    const rows = texts.map(text => memoryIn(store, bank.seq, document.seq, text, item))
+    const rows = texts.map(text => memoryIn(store, document.seq, text, item))
     const found = rows.filter(row => row !== undefined)
     if (found.length === texts.length) {
       renew(core, found, item)
@@ -88,12 +80,11 @@ function partOf (core: Core, bank: BankRow, item: RetainItem, size: number): Kno
   return null
 }
 
-/** By both indexes: neither the memories of a long document nor those of many with one text are read. */
-function memoryIn (store: Store, bank: number, document: number, text: string, item: RetainItem): Said | undefined {
+/** Of very many with one text in it, the newest are looked at. */
+function memoryIn (store: Store, document: number, text: string, item: RetainItem): Said | undefined {
   return store.all<Said>(
-    `SELECT ${SAID} FROM memories m INDEXED BY memories_text WHERE m.bank = ? AND m.text_hash = ?
-       AND EXISTS (SELECT 1 FROM memories d INDEXED BY memories_document WHERE d.document = ? AND d.seq = m.seq) AND ${VALID}`,
-    [bank, textHash(text), document]).find(row => says(row, item))
+    `SELECT ${SAID} FROM memories m WHERE m.document = ? AND m.text_hash = ? AND ${VALID} ORDER BY m.seq DESC LIMIT ${MOST_ALIKE}`,
+    [document, textHash(text)]).find(row => says(row, item))
 }
 
 /** Whether these were added last. */

@@ -6,6 +6,7 @@ import { appendChunks, changeText, documentsOf, findDocument, openText, settleTe
 import { deleteMemories, insertMemory, textHash, type MemoryRow } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import { madeOf } from './made.js'
+import { memoryOf, MOST_ALIKE } from './same-text.js'
 import type { RetainItem } from './request.js'
 
 /**
@@ -36,7 +37,7 @@ export function retain (
 /** Deletes what a document's new text does not say any more, and returns how many went. Called in a transaction. */
 export function dropReplaced (store: Store, document: number, most = -1): number {
   return deleteMemories(store, store.all<MemoryRow>(
-    'SELECT * FROM memories WHERE document = ? AND chunk IS NULL LIMIT ?', [document, most]))
+    'SELECT * FROM memories WHERE document = ? AND chunk IS NULL AND document IS NOT NULL LIMIT ?', [document, most]))
 }
 
 class Retaining {
@@ -101,11 +102,8 @@ class Retaining {
   /** Whether a memory says it already, for the same readers: that one is then as new as this item. */
   #isKnown (item: RetainItem): boolean {
     if (item.content.length > this.#chunkSize) return false
-    const tags = tagKey(item.tags)
-    const same = this.#core.store.all<MemoryRow>(
-      `SELECT * FROM memories WHERE bank = ? AND text_hash = ? AND state = 'valid' AND fact_type <> 'observation'`,
-      [this.#bank.seq, textHash(item.content)]).find(row => tagKey(JSON.parse(row.tags) as string[]) === tags)
-    if (same === undefined) return this.#isExtracted(item.content, tags)
+    const same = memoryOf(this.#core.store, this.#bank.seq, item)
+    if (same === undefined) return this.#isExtracted(item)
     const at = item.mentionedAt
     const mentionedAt = at === null ? same.mentioned_at : Math.max(at, same.mentioned_at ?? at)
     this.#core.store.run('UPDATE memories SET mentioned_at = ?, updated_at = ? WHERE seq = ?', [mentionedAt, this.#now, same.seq])
@@ -113,19 +111,18 @@ class Retaining {
   }
 
   /** Whether facts were made of this very text and are all there: no memory has its words any more. */
-  #isExtracted (content: string, tags: string): boolean {
+  #isExtracted ({ content, tags }: RetainItem): boolean {
     if (this.#core.outside.abilities.extracts !== true) return false
     const { store } = this.#core
-    return documentsOf(store, this.#bank.seq, content)
-      .some(document => tagKey(JSON.parse(document.tags) as string[]) === tags && madeOf(store, document.seq).length > 0)
+    return documentsOf(store, this.#bank.seq, content, tags).some(({ seq }) => madeOf(store, seq).length > 0)
   }
 
   /** A memory of the document that says the same stays, with its id and vector: it lost its chunk to this one. */
   #stays (document: number, chunk: ChunkRow, item: RetainItem): boolean {
     const { store } = this.#core
     const same = store.all<MemoryRow>(
-      'SELECT * FROM memories WHERE bank = ? AND text_hash = ? AND document = ? AND chunk IS NULL ORDER BY seq',
-      [this.#bank.seq, textHash(chunk.text), document]).find(row => isSame(row, item))
+      `SELECT * FROM memories WHERE document = ? AND text_hash = ? AND chunk IS NULL AND document IS NOT NULL ORDER BY seq LIMIT ${MOST_ALIKE}`,
+      [document, textHash(chunk.text)]).find(row => isSame(row, item))
     if (same === undefined) return false
     store.run('UPDATE memories SET chunk = ?, metadata = ?, mentioned_at = ?, updated_at = ? WHERE seq = ?',
       [chunk.seq, JSON.stringify(item.metadata), item.mentionedAt, this.#now, same.seq])

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { chunkText } from '../retain/chunk-text.js'
 import { deleteMemories, type MemoryRow } from './memory-table.js'
 import { WHOLE } from './page.js'
+import { sameTags } from './same-tags.js'
 import type { Store } from './store.js'
 
 /** A row as it is stored: lists and maps are JSON, times milliseconds. */
@@ -118,17 +119,24 @@ export function settledHash (store: Store, { seq, content_hash: hash }: Pick<Doc
 type DocumentLabel = Pick<DocumentRow, 'seq' | 'document_id' | 'tags' | 'metadata' | 'retain_params'>
 
 /**
- * Documents of just this text.
+ * Documents of just this text, with these tags; of very many of them the newest.
  * @param isLooked whether those that were changed since they were read are looked at, too: each that is of that length is read
  */
-export function documentsOf (store: Store, bank: number, text: string, isLooked = true): readonly DocumentLabel[] {
+export function documentsOf (
+  store: Store, bank: number, text: string, tags: readonly string[], isLooked = true
+): readonly DocumentLabel[] {
   const hash = createHash('sha256').update(text).digest('hex')
   const changed = isLooked ? store.all<DocumentRow>(
-    'SELECT * FROM documents WHERE bank = ? AND content_hash = ? AND text_length = ?', [bank, UNREAD, text.length]) : []
+    `SELECT * FROM documents WHERE bank = ? AND content_hash = '${UNREAD}' AND text_length = ?`, [bank, text.length]) : []
   for (const document of changed) settled(store, document)
-  return store.all<DocumentLabel>(
-    'SELECT seq, document_id, tags, metadata, retain_params FROM documents WHERE bank = ? AND content_hash = ?', [bank, hash])
+  if (store.get('SELECT 1 FROM documents WHERE bank = ? AND content_hash = ? LIMIT 1', [bank, hash]) === undefined) return []
+  return sameTags('d.tags', tags).flatMap(({ sql, values }) => store.all<DocumentLabel>(
+    `SELECT d.seq, d.document_id, d.tags, d.metadata, d.retain_params FROM documents d WHERE d.bank = ? AND d.content_hash = ? AND ${sql}
+     ORDER BY d.seq DESC LIMIT ${MOST_ALIKE}`, [bank, hash, ...values]))
 }
+
+/** Of one text and the same tags. */
+const MOST_ALIKE = 200
 
 /** More of the text is to come: it is told when it is whole. Called in a transaction. */
 export function openText (store: Store, document: number, length: number, now: number): void {

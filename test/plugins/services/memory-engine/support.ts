@@ -67,6 +67,7 @@ export const databaseIn = (folder: string): string => join(folder, 'memory', 'me
 
 interface InThread extends Pick<Wire, 'call'> {
   readonly engine: Pick<EmbeddedEngine, 'request'>
+  readonly core: Core
   readonly statements: () => number
   readonly rows: () => number
   readonly most: () => number
@@ -130,7 +131,7 @@ export function openInThread (
   const counts = {
     statements: () => count, rows: () => rows, most: () => most, lists: () => lists, characters: () => characters
   }
-  return { engine, call: callsOf(engine), ...counts }
+  return { engine, core, call: callsOf(engine), ...counts }
 }
 
 /** How many memories are too many for one transaction. */

@@ -20,10 +20,11 @@ import { consolidationMemories } from './0047-consolidation-memories.js'
 import { basis } from './0048-basis.js'
 import { archives } from './0049-archives.js'
 import { lostFacts } from './0050-lost-facts.js'
+import { flat } from './0051-flat.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
   memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
   staged, pages, hidden, lanes, cancelledUploads, clearings, clearedDocument, embedding, consolidationMemories, basis,
-  archives, lostFacts
+  archives, lostFacts, flat
 ]
