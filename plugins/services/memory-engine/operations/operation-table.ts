@@ -106,7 +106,7 @@ export class OperationTable {
   }
 
   /** Whether a child of the same parent that comes before this one has failed. */
-  hasFailedBefore ({ parentId, subBatchIndex }: Operation): boolean {
+  hasFailedBefore ({ parentId, subBatchIndex }: Pick<Operation, 'parentId' | 'subBatchIndex'>): boolean {
     return this.#store.get(`SELECT 1 FROM operations WHERE parent_id = ? AND sub_batch_index < ? AND status = 'failed' LIMIT 1`,
       [parentId, subBatchIndex]) !== undefined
   }
@@ -215,28 +215,37 @@ export class OperationTable {
       AND id NOT IN (SELECT value FROM json_each(?))`, [JSON.stringify(running)])
   }
 
-  /** Brings a parent to the state of its children, and its progress to the items of those that are done. */
+  /**
+   * Brings a parent to the state of its children, and its progress to the items of those that are done. It is told at both ends
+   * of each: what stands behind the payload in a row is not read before all of them have ended.
+   */
   settleParent (parentId: string): void {
-    const children = this.children(parentId)
+    const children = this.#store.all<{ status: OperationStatus, items: number }>(
+      'SELECT status, sum(items_count) AS items FROM operations WHERE parent_id = ? GROUP BY status', [parentId])
     const parent = this.get(parentId)
     if (parent === null || children.length === 0) return
     const status = parentStatus(children.map(child => child.status))
-    const itemsOf = (of: readonly Operation[]): number => of.reduce((sum, { itemsCount }) => sum + itemsCount, 0)
-    const processed = itemsOf(children.filter(child => child.status === 'completed'))
+    const processed = children.find(child => child.status === 'completed')?.items ?? 0
     if (status === parent.status && processed === parent.progress?.processed) return
-    const progress: OperationProgress = {
-      stage: 'retaining', at: wireTime(this.#now()), processed, total: itemsOf(children), detail: null
-    }
-    const error = children.find(child => child.status === 'failed')?.error ?? null
-    const result = status !== 'completed' ? {} : {
-      unit_ids_count: children.reduce((sum, child) => sum + Number(child.result.unit_ids_count ?? 0), 0),
-      extraction_errors_count: children.reduce((sum, child) => sum + Number(child.result.extraction_errors_count ?? 0), 0)
-    }
+    const total = children.reduce((sum, { items }) => sum + items, 0)
+    const progress: OperationProgress = { stage: 'retaining', at: wireTime(this.#now()), processed, total, detail: null }
     const over = status === 'completed' || status === 'failed' || status === 'cancelled'
     this.#set(parentId, {
-      status, error, completed_at: over ? this.#now() : null, result: JSON.stringify({ ...parent.result, ...result }),
+      status, error: this.#firstError(parentId), completed_at: over ? this.#now() : null,
+      result: JSON.stringify({ ...parent.result, ...status === 'completed' && this.#resultOf(parentId) }),
       progress: JSON.stringify(progress)
     })
+  }
+
+  #firstError (parentId: string): string | null {
+    return this.#store.get<{ error: string | null }>(`SELECT error FROM operations
+      WHERE parent_id = ? AND status = 'failed' ORDER BY sub_batch_index LIMIT 1`, [parentId])?.error ?? null
+  }
+
+  #resultOf (parentId: string): Readonly<Record<string, number>> {
+    const sumOf = (key: string): string => `coalesce(sum(json_extract(result, '$.${key}')), 0) AS ${key}`
+    return this.#store.get(`SELECT ${['unit_ids_count', 'extraction_errors_count'].map(sumOf).join(', ')} FROM operations WHERE parent_id = ?`,
+      [parentId])!
   }
 
   delete (id: string): void {

@@ -5,6 +5,8 @@ import { isStale } from '../../../../plugins/services/memory-engine/models/stale
 import { operationsOf } from '../../../../plugins/services/memory-engine/operations/operations.js'
 import { findBank } from '../../../../plugins/services/memory-engine/store/bank-table.js'
 import { documentsOf } from '../../../../plugins/services/memory-engine/store/document-table.js'
+import { AuditLog } from '../../../../plugins/services/memory-engine/records/audit.js'
+import { WebhookTable } from '../../../../plugins/services/memory-engine/webhooks/webhook-table.js'
 import { deleteMemories, type MemoryRow } from '../../../../plugins/services/memory-engine/store/memory-table.js'
 import type { Store } from '../../../../plugins/services/memory-engine/store/store.js'
 import { openInThread } from './support.js'
@@ -55,6 +57,8 @@ t.test('what the queue asks finds its own among all that wait, failed or are ove
     [() => table.list('b', { limit: 1, offset: 0 }), 'operations_bank (bank_id=?)'],
     [() => table.list('b', { status: 'failed', limit: 1, offset: 0 }), 'operations_status (bank_id=? AND status=?)'],
     [() => table.list('b', { type: 'retain', limit: 1, offset: 0 }), 'operations_type (bank_id=? AND type=?)'],
+    [() => table.hasFailedBefore({ parentId: 'p', subBatchIndex: 5 }), 'operations_failed (parent_id=? AND sub_batch_index<?)'],
+    [() => table.settleParent('p'), 'USING COVERING INDEX operations_parts (parent_id=?)'],
     [() => table.resume([]), 'operations_open (status=?)']
   ]
   for (const [ask, by] of questions) {
@@ -214,6 +218,23 @@ t.test('what a row takes along or sets off is found by an index', t => {
     t.same(walks, [], name)
   }
   t.end()
+})
+
+t.test('what is kept for a record or a webhook is counted by an index', async t => {
+  const { core, call } = openInThread(t)
+  const { store } = core
+  await call('POST', 'b/memories', { items: [{ content: 'Ann sails.' }] })
+  await call('POST', 'b/webhooks', { url: 'https://example.com/', event_types: ['retain.completed'] })
+  const webhooks = new WebhookTable(core)
+  const announced = await steps(store, () => t.equal(webhooks.announce(findBank(store, 'b')!.seq, 'retain.completed', () => ({})), 1))
+  t.ok(announced.includes('SEARCH webhook_deliveries USING INDEX webhook_deliveries_over (webhook=? AND seq<?)'), announced.join('; '))
+  const lines = new AuditLog(core)
+  const entry = { bankId: 'b', action: 'recall', transport: 'http' as const, startedAt: 0, durationMs: 1, facts: {} }
+  const recorded = await steps(store, () => {
+    lines.add(entry)
+    lines.flush()
+  })
+  t.ok(recorded.includes('SEARCH audit_log USING INDEX audit_log_kept (bank_id=? AND seq<?)'), recorded.join('; '))
 })
 
 t.test('an archive goes with the first memory of its own bank, also where other banks are named alike', async t => {

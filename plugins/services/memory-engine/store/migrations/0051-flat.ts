@@ -18,6 +18,10 @@ export const flat: MemoryMigration = {
     CREATE INDEX operations_refreshes ON operations (bank_id, mental_model_id, seq) WHERE status = 'pending' AND mental_model_id IS NOT NULL;
     CREATE INDEX operations_imports ON operations (type)
       WHERE status IN ('pending', 'processing') AND type IN ('import_documents', 'import_bank');
+    CREATE INDEX operations_parts ON operations (parent_id, status, items_count) WHERE parent_id IS NOT NULL;
+    CREATE INDEX operations_failed ON operations (parent_id, sub_batch_index) WHERE status = 'failed' AND parent_id IS NOT NULL;
+    CREATE INDEX webhook_deliveries_over ON webhook_deliveries (webhook, seq) WHERE status <> 'pending';
+    CREATE INDEX audit_log_kept ON audit_log (bank_id, seq);
     CREATE INDEX memories_open ON memories (bank)
       WHERE state = 'valid' AND fact_type <> 'observation' AND consolidated_at IS NULL AND consolidation_failed_at IS NULL;
     CREATE INDEX memories_updated ON memories (bank, updated_at) WHERE state = 'valid';
