@@ -1,7 +1,9 @@
 import type { SettingsTable } from 'svc-gateway/plugin'
+import { imageSettings } from './providers/imagegen/settings.js'
 import { storeSettings } from './providers/npu-rt/settings.js'
 import { dialectSettings } from './dialects/ollama/settings.js'
 import { memorySettings } from './services/memory/settings.js'
+import { telemetrySettings } from './services/updates/settings.js'
 import { clusterSettings } from './runtimes/kubernetes/settings.js'
 
 /**
@@ -11,7 +13,7 @@ import { clusterSettings } from './runtimes/kubernetes/settings.js'
 const builtins = [
   { name: 'ollama', settings: dialectSettings, load: () => import('./dialects/ollama/index.js') },
   { name: 'gemini', load: () => import('./dialects/gemini/index.js') },
-  { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
+  { name: 'imagegen', settings: imageSettings, load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
   { name: 'npu-rt', settings: storeSettings, load: () => import('./providers/npu-rt/index.js') },
   { name: 'kubernetes', settings: clusterSettings, load: () => import('./runtimes/kubernetes/index.js') },
@@ -98,7 +100,7 @@ const builtins = [
   { name: 'capabilities', load: () => import('./services/capabilities/index.js') },
   { name: 'stack-catalog', load: () => import('./services/stack-catalog/index.js') },
   { name: 'tool-servers', load: () => import('./services/tool-servers/index.js') },
-  { name: 'updates', load: () => import('./services/updates/index.js') },
+  { name: 'updates', settings: telemetrySettings, load: () => import('./services/updates/index.js') },
   { name: 'hub', load: () => import('./services/hub/index.js') },
   { name: 'demo', load: () => import('./services/demo/index.js') }
 ]

@@ -182,14 +182,6 @@ export const svcConfigSchema = z.strictObject({
   dispatcher: dispatcherSchema.prefault({}),
   aliases: aliasesSchema,
   models: modelsSchema.prefault({}),
-  telemetry: z.strictObject({
-    enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
-    channel: z.enum(['stable', 'nightly']).default('stable').meta(live('Release channel of updates'))
-  }).prefault({}),
-  images: z.strictObject({
-    strip_metadata: z.boolean().default(true)
-      .meta(live('Remove text metadata from the images that /v1/images returns; the engine embeds its workflow and the prompt'))
-  }).prefault({}),
   activity: activitySchema.prefault({}),
   approvals: approvalsSchema.prefault({}),
   plugins: pluginsSchema.prefault({})

@@ -1,4 +1,4 @@
-import { core, definePlugin, defineProvider, messageOf, type HealthAnswer, type HealthVerdict, type Surface } from 'svc-gateway/plugin'
+import { core, definePlugin, defineProvider, messageOf, settingsOf, type HealthAnswer, type HealthVerdict, type Surface } from 'svc-gateway/plugin'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -12,6 +12,7 @@ import { pruneInputs, pruneOutputs } from './outputs.js'
 import { imageEngineRef } from './ref.js'
 import { render } from './render.js'
 import { RunBoard } from './run-board.js'
+import { imageSettings } from './settings.js'
 
 const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
 
@@ -33,6 +34,7 @@ export default definePlugin({
   errors: [imageError, comfyuiError],
   requires: { clock: core.clock, config: core.config, events: core.events, curated: curatedRef },
   provides: [imageEngineRef],
+  settings: imageSettings,
   configSchema,
   register (ctx) {
     const { clock, config, curated, events } = ctx.services
@@ -59,7 +61,7 @@ export default definePlugin({
         events,
         silenceS,
         inputs: join(dataRoot, 'input'),
-        stripMetadata: () => config.snapshot.svc.images.strip_metadata,
+        stripMetadata: () => settingsOf(config.snapshot.svc, imageSettings).strip_metadata,
         fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
       }, request))
     }

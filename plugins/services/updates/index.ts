@@ -2,7 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { updateError } from './errors.js'
 import { updatesRef, type Updates } from './ref.js'
 import { Releases } from './releases.js'
-import { updatesConfigSchema } from './settings.js'
+import { telemetrySettings, updatesConfigSchema } from './settings.js'
 import { settle } from './settling.js'
 import { Updater } from './updater.js'
 
@@ -21,6 +21,7 @@ export default definePlugin({
     plugins: core.plugins
   },
   provides: [updatesRef],
+  settings: telemetrySettings,
   configSchema: updatesConfigSchema,
   register (ctx) {
     const { log, signal, config: settings } = ctx

@@ -1,10 +1,12 @@
-import { isSvcError, messageOf, type Clock, type ConfigService, type GatewayInfo, type Installation, type Logger, type Timer } from 'svc-gateway/plugin'
+import {
+  isSvcError, messageOf, settingsOf, type Clock, type ConfigService, type GatewayInfo, type Installation, type Logger, type Timer
+} from 'svc-gateway/plugin'
 import type { Channel } from './channel-names.js'
 import { findRelease, type FoundRelease } from './channel.js'
 import { decide, type Decision } from './decision.js'
 import { readPins, type Pins } from './pins.js'
 import type { UpdateCheck, Updates } from './ref.js'
-import type { UpdatesConfig } from './settings.js'
+import { telemetrySettings, type UpdatesConfig } from './settings.js'
 import { standingOf, type Standing } from './standing.js'
 import { ReleaseTransport } from './transport.js'
 
@@ -38,7 +40,7 @@ export class Releases implements Pick<Updates, 'available' | 'autoCheck' | 'chan
 
   get available (): string | null { return this.#available }
   get autoCheck (): boolean { return this.#deps.settings.auto_check }
-  get channel (): Channel { return this.#deps.config.snapshot.svc.telemetry.channel }
+  get channel (): Channel { return settingsOf(this.#deps.config.snapshot.svc, telemetrySettings).channel }
 
   standing (): Promise<Standing> {
     const { env, pid, ppid } = process

@@ -1,4 +1,17 @@
+import type { ApplyClass, SettingsTable } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { channels } from './channel-names.js'
+
+const live = (description: string): { readonly description: string, readonly apply_class: ApplyClass } =>
+  ({ description, apply_class: 'live' })
+
+const telemetrySchema = z.strictObject({
+  enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
+  channel: z.enum(channels).default('stable').meta(live('Release channel of updates'))
+})
+
+/** `[telemetry]` of svc.toml. */
+export const telemetrySettings: SettingsTable<typeof telemetrySchema> = { name: 'telemetry', schema: telemetrySchema }
 
 const path = z.string().max(4096)
 

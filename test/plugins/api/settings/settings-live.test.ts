@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
+import { settingsOf } from '../../../../kernel/contract/index.js'
 import { createFakeProviderPlugin, FakeClock, type TestGateway } from '../../../../kernel/testing/index.js'
 import apiMemory from '../../../../plugins/api/memory/index.js'
 import modelStore from '../../../../plugins/api/model-store/index.js'
+import updatesApi from '../../../../plugins/api/updates/index.js'
 import ollama from '../../../../plugins/dialects/ollama/index.js'
 import mcpAll from '../../../../plugins/mcp/all/index.js'
 import mcpServers from '../../../../plugins/mcp/servers/index.js'
@@ -12,6 +14,8 @@ import library from '../../../../plugins/services/library/index.js'
 import memoryEngine from '../../../../plugins/services/memory-engine/index.js'
 import memory from '../../../../plugins/services/memory/index.js'
 import pull from '../../../../plugins/services/pull/index.js'
+import updates from '../../../../plugins/services/updates/index.js'
+import { telemetrySettings } from '../../../../plugins/services/updates/settings.js'
 import audioRoutes from '../../../../plugins/v1/audio/index.js'
 import { fakeHindsight } from '../../services/memory/fake-hindsight.js'
 import { freePort } from '../../../ports.js'
@@ -342,13 +346,19 @@ for (const [key, value] of [['max_rows', 100], ['retention_days', 1]] as const) 
   })
 }
 
-for (const [key, value] of [['enabled', true], ['channel', 'nightly']] as const) {
-  prove(`telemetry.${key}`, async t => {
-    const gateway = await live(t)
-    await gateway.change({ telemetry: { [key]: value } })
-    t.equal(gateway.gateway.kernel().config.snapshot.svc.telemetry[key], value, 'whoever asks next is told')
-  })
-}
+prove('telemetry.channel', async t => {
+  const gateway = await live(t, { plugins: [updates, updatesApi] })
+  const channel = async (): Promise<unknown> => (await gateway.fetch('/api/updates/channel')).json()
+  t.strictSame(await channel(), { channel: 'stable' })
+  await gateway.change({ telemetry: { channel: 'nightly' } })
+  t.strictSame(await channel(), { channel: 'nightly' })
+})
+
+prove('telemetry.enabled', async t => {
+  const gateway = await live(t, { plugins: [updates] })
+  await gateway.change({ telemetry: { enabled: true } })
+  t.equal(settingsOf(gateway.gateway.kernel().config.snapshot.svc, telemetrySettings).enabled, true, 'whoever asks next is told')
+})
 
 prove('plugins.disabled', async t => {
   const gateway = await live(t)

@@ -7,8 +7,12 @@ import { applyClasses, definePlugin, type PluginSetting } from '../../../../kern
 import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
 import { applyPlan, warningsOf } from '../../../../plugins/api/settings/apply-plan.js'
 import { changedKeys, isTable, pick } from '../../../../plugins/api/settings/changes.js'
+import settingsApi from '../../../../plugins/api/settings/index.js'
 import { masked, withoutMasks } from '../../../../plugins/api/settings/masked.js'
 import { applyClassOf, settingKeys, settingsSchema, type SettingsSchema } from '../../../../plugins/api/settings/setting-keys.js'
+import imagegen from '../../../../plugins/providers/imagegen/index.js'
+import library from '../../../../plugins/services/library/index.js'
+import updates from '../../../../plugins/services/updates/index.js'
 import { api, openStream } from '../support.js'
 
 const tuned = definePlugin({
@@ -140,6 +144,22 @@ t.test('settings of plugins are checked by the plugin, and their secrets are not
   const { json } = await gateway.call('GET', '/api/settings')
   t.equal((await gateway.call('PUT', '/api/settings', { ...json, slots: { ...json.slots, max_slots: 7 } })).status, 200)
   t.match(await gateway.file('etc/svc/svc.toml'), /api_key = "hunter2"/, 'writing back what was read keeps the secret')
+})
+
+t.test('a table of svc.toml is read, changed and checked as before while the plugin that owns it is switched off', async t => {
+  const svc = '[images]\nstrip_metadata = false\n[telemetry]\nenabled = true\nchannel = "nightly"\n[plugins]\ndisabled = ["imagegen", "updates"]\n'
+  const gateway = await api(t, { svc, group: [settingsApi, imagegen, library, updates] })
+  t.strictSame(gateway.gateway.report().filter(({ state }) => state === 'disabled').map(({ name }) => name).sort(), ['imagegen', 'updates'])
+  t.strictSame(gateway.gateway.kernel().config.snapshot.diagnostics, [])
+  const tables = async (): Promise<unknown> => {
+    const { images, telemetry } = (await gateway.call('GET', '/api/settings')).json
+    return { images, telemetry }
+  }
+  t.strictSame(await tables(), { images: { strip_metadata: false }, telemetry: { enabled: true, channel: 'nightly' } })
+  t.equal((await gateway.call('PUT', '/api/settings', { images: { strip_metadata: true }, telemetry: { enabled: null, channel: 'stable' } })).status, 200)
+  t.strictSame(await tables(), { images: { strip_metadata: true }, telemetry: { enabled: false, channel: 'stable' } })
+  t.match(await gateway.file('etc/svc/svc.toml'), '[images]\nstrip_metadata = true\n[telemetry]\nchannel = "stable"\n')
+  t.match(await gateway.call('PUT', '/api/settings', { telemetry: { channel: 'weekly' } }), { status: 400, json: { error: { param: 'telemetry.channel' } } })
 })
 
 t.test('each setting says what a change of it takes', async t => {
