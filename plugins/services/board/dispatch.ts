@@ -1,10 +1,10 @@
 import { messageOf, type Clock, type Logger, type Timer } from 'svc-gateway/plugin'
-import type { BoardParts } from './parts.js'
+import type { BoardCore } from './board-core.js'
 import type { AgentRunner, DispatchSettings } from './ref.js'
 import type { Claim, Ending } from './runs.js'
 
 export interface DispatchDeps {
-  readonly board: BoardParts
+  readonly board: BoardCore
   readonly clock: Clock
   readonly log: Logger
   readonly settings: DispatchSettings

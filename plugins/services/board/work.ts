@@ -1,17 +1,17 @@
+import type { BoardCore } from './board-core.js'
 import type { Dispatch, DispatchDeps } from './dispatch.js'
 import { boardError } from './errors.js'
-import type { BoardParts } from './parts.js'
 import type { BoardWork, DispatchSettings, RunView, Task, WorkerView } from './ref.js'
 
 export type WorkDeps = Omit<DispatchDeps, 'board'>
 
 /** What clients see of dispatch, and ask of it. */
 export class Work implements BoardWork {
-  readonly #board: BoardParts
+  readonly #board: BoardCore
   readonly #dispatch: Dispatch
   readonly #deps: WorkDeps
 
-  constructor (board: BoardParts, dispatch: Dispatch, deps: WorkDeps) {
+  constructor (board: BoardCore, dispatch: Dispatch, deps: WorkDeps) {
     this.#board = board
     this.#dispatch = dispatch
     this.#deps = deps

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf, type ActivityLog, type Clock, type Logger, type Timer } from 'svc-gateway/plugin'
-import type { BoardParts } from '../parts.js'
+import type { BoardCore } from '../board-core.js'
 import type { DispatchSettings } from '../ref.js'
 import type { TaskRow } from '../task-rows.js'
 import type { AutoQueue, WaitingTask } from './auto-queue.js'
@@ -19,7 +19,7 @@ export interface AutoPlanDeps {
  * leaves it in the transaction that splits the task, so a gateway that comes after a crash neither forgets nor repeats it.
  */
 export class AutoPlans {
-  readonly #board: BoardParts
+  readonly #board: BoardCore
   readonly #plans: BoardPlans
   readonly #queue: AutoQueue
   readonly #deps: AutoPlanDeps
@@ -30,7 +30,7 @@ export class AutoPlans {
   #isStopped = false
   #isAsked = false
 
-  constructor (board: BoardParts, plans: BoardPlans, queue: AutoQueue, deps: AutoPlanDeps) {
+  constructor (board: BoardCore, plans: BoardPlans, queue: AutoQueue, deps: AutoPlanDeps) {
     this.#board = board
     this.#plans = plans
     this.#queue = queue

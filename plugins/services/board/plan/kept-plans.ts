@@ -1,5 +1,5 @@
+import type { BoardCore } from '../board-core.js'
 import { boardError } from '../errors.js'
-import type { BoardParts } from '../parts.js'
 import type { Task, TaskStatus } from '../ref.js'
 import type { TaskRow } from '../task-rows.js'
 import type { AutoQueue } from './auto-queue.js'
@@ -19,10 +19,10 @@ interface Row {
 
 /** The last plan of each task, with what takes it back. */
 export class KeptPlans {
-  readonly #board: BoardParts
+  readonly #board: BoardCore
   readonly #queue: AutoQueue
 
-  constructor (board: BoardParts, queue: AutoQueue) {
+  constructor (board: BoardCore, queue: AutoQueue) {
     this.#board = board
     this.#queue = queue
   }

@@ -1,6 +1,6 @@
 import { svcError, type Clock, type DispatchService } from 'svc-gateway/plugin'
+import type { BoardCore } from '../board-core.js'
 import { boardError } from '../errors.js'
-import type { BoardParts } from '../parts.js'
 import type { AgentRunner, Task, TaskStatus } from '../ref.js'
 import type { TaskRow } from '../task-rows.js'
 import { mustBe } from '../tasks.js'
@@ -22,14 +22,14 @@ const open: ReadonlySet<TaskStatus> = new Set(['triage', 'todo', 'scheduled', 'r
 
 /** `specify` and `decompose`: the model is asked first, and what it says is written in one transaction, or not at all. */
 export class Plans implements BoardPlans {
-  readonly #board: BoardParts
+  readonly #board: BoardCore
   readonly #deps: PlanDeps
   readonly #kept: KeptPlans
   /** By the id of their task. */
   readonly #running = new Map<string, Promise<unknown>>()
   readonly #halt = new AbortController()
 
-  constructor (board: BoardParts, queue: AutoQueue, deps: PlanDeps) {
+  constructor (board: BoardCore, queue: AutoQueue, deps: PlanDeps) {
     this.#board = board
     this.#deps = deps
     this.#kept = new KeptPlans(board, queue)

@@ -1,8 +1,8 @@
 import type { Core, LaterRetain } from '../core.js'
 import { isBegunBy, nameOperation } from '../documents/document-table.js'
 import type { RetainItem } from '../retain/request.js'
-import { partsOf, PART_TOKENS } from '../retain/parts.js'
 import { dropReplaced, retain } from '../retain/retain.js'
+import { subBatchesOf, SUB_BATCH_TOKENS } from '../retain/sub-batches.js'
 import { inTurn } from '../retain/turns.js'
 import { configOf } from '../banks/config.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
@@ -14,39 +14,39 @@ import type { Work } from './operation-queue.js'
 import { operationsOf } from './operations.js'
 
 /**
- * Lays an asynchronous retain down, in parts that are worked off in their order. A repeat with the same operation id is the same
- * retain. Returns the id of the whole.
+ * Lays an asynchronous retain down, in sub-batches that are worked off in their order. A repeat with the same operation id is the
+ * same retain. Returns the id of the whole.
  */
 export function retainLater (core: Core, { bank, request: { items }, operationId }: LaterRetain): string {
   const { table, queue } = operationsOf(core)
   const known = operationId === null ? null : table.get(operationId.toLowerCase())
   if (known !== null && known.bankId === bank.bank_id) return known.id
   if (known !== null) throw new WireError(409, `Operation ${known.id} belongs to another bank`)
-  const parts = partsOf(items, PART_TOKENS, Number(configOf(bank).retain_chunk_size))
+  const batches = subBatchesOf(items, SUB_BATCH_TOKENS, Number(configOf(bank).retain_chunk_size))
   const ids = new Set(items.map(({ documentId }) => documentId))
   const documentId = ids.size === 1 ? [...ids][0]! : null
   const facts = {
     is_parent: true, ...documentId !== null && { document_id: documentId }, items_count: items.length,
-    total_tokens: items.reduce((sum, { content }) => sum + tokensOf(content), 0), num_sub_batches: parts.length
+    total_tokens: items.reduce((sum, { content }) => sum + tokensOf(content), 0), num_sub_batches: batches.length
   }
   return core.store.transaction(() => {
     const parent = table.add({
       ...operationId !== null && { id: operationId.toLowerCase() }, bankId: bank.bank_id, type: 'batch_retain', itemsCount: items.length,
       documentId, result: facts
     })
-    parts.forEach((part, n) => {
+    batches.forEach((batch, n) => {
       table.add({
-        bankId: bank.bank_id, type: 'retain', parentId: parent.id, subBatchIndex: n + 1, itemsCount: part.length, payload: { items: part },
-        documentId: part.length === 1 ? part[0]!.documentId : null
+        bankId: bank.bank_id, type: 'retain', parentId: parent.id, subBatchIndex: n + 1, itemsCount: batch.length, payload: { items: batch },
+        documentId: batch.length === 1 ? batch[0]!.documentId : null
       })
     })
-    if (parts.length === 0) table.complete(parent.id, { unit_ids_count: 0 }, null)
+    if (batches.length === 0) table.complete(parent.id, { unit_ids_count: 0 }, null)
     setImmediate(() => queue.wake())
     return parent.id
   })
 }
 
-/** Keeps the items of a part, or a document's text once more. */
+/** Keeps the items of a sub-batch, or a document's text once more. */
 export function retainWork (core: Core): Work {
   return (operation, run) => inTurn(core, operation.bankId, () => {
     const bank = findBank(core.store, operation.bankId)
@@ -69,7 +69,7 @@ export function retainWork (core: Core): Work {
         const written = findDocument(core.store, bank.seq, documentId!)
         if (written !== undefined) dropReplaced(core.store, written.seq)
       }
-      // a part is kept whole or not at all, so nothing in between is ever to be seen
+      // a sub-batch is kept whole or not at all, so nothing in between is ever to be seen
       run.progress('retaining', operation.itemsCount, operation.itemsCount)
       return { unit_ids_count: memories.length, extraction_errors_count: 0 }
     })

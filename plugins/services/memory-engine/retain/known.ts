@@ -6,10 +6,10 @@ import { textHash } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import { chunkText } from './chunk-text.js'
 import { madeOf, SAID, VALID, type Said } from './made.js'
-import { isLarge, piecesOf } from './parts.js'
 import type { RetainItem } from './request.js'
 import { tagKey } from './retain.js'
 import { MOST_ALIKE, soleMemories } from './same-text.js'
+import { isLarge, piecesOf } from './sub-batches.js'
 
 /** Where an item's text is kept already. */
 export interface KnownAs {

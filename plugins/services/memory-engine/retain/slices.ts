@@ -6,9 +6,9 @@ import { turn } from '../store/turn.js'
 import { bankNotFound } from '../wire/answer.js'
 import { tokensOf } from '../recall/tokens.js'
 import { knownAs } from './known.js'
-import { isLarge, piecesOf, SLICE_TOKENS } from './parts.js'
 import type { RetainItem } from './request.js'
 import { dropReplaced, retain } from './retain.js'
+import { isLarge, piecesOf, SLICE_TOKENS } from './sub-batches.js'
 
 /** Of what a document said before, taken away in one go. */
 const DROPPED_AT_ONCE = 50
@@ -22,8 +22,8 @@ export interface KnownItem {
 }
 
 /**
- * Keeps the items of a request. What a part of an asynchronous retain could hold is one transaction; more is kept slice by slice,
- * until its client leaves. Whether an item is known is looked up just before it is kept: an equal one before it counts.
+ * Keeps the items of a request. What a sub-batch of an asynchronous retain could hold is one transaction; more is kept slice by
+ * slice, until its client leaves. Whether an item is known is looked up just before it is kept: an equal one before it counts.
  */
 export class Slices {
   readonly known: KnownItem[] = []

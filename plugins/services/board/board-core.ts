@@ -5,7 +5,7 @@ import type { Runs } from './runs.js'
 import type { Tasks } from './tasks.js'
 
 /** What the work of agents, and of models, needs of the board. */
-export interface BoardParts extends Pick<Board, 'follow' | 'orchestration' | 'task'> {
+export interface BoardCore extends Pick<Board, 'follow' | 'orchestration' | 'task'> {
   readonly database: Database
   readonly tasks: Tasks
   readonly runs: Runs
