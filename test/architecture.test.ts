@@ -412,9 +412,17 @@ t.test('a folder of the product has at most 25 sources', async t => {
 
 t.test('the name of a test says in a sentence what it shows', async t => {
   const named = sources('test', 'plugin-template').filter(({ path }) => /\.(?:test|ring)\.ts$/.test(path)).flatMap(({ path, text }) =>
-    [...text.matchAll(/^(?:t\.)?test\((['`])((?:\\.|(?!\1)[^\\])*)\1/gm)].map(([, , name]) => ({ path, name: name! })))
-  t.ok(named.length > 1000, `${named.length} tests`)
-  t.strictSame(named.filter(({ name }) => name.split(' ').length < 5).map(({ path, name }) => `${path}: ${name}`), [], 'at least five words')
+    [...text.matchAll(/^( *)(?:await |return )?(?:t\.)?test\((['`])((?:\\.|(?!\2)[^\\])*)\2/gm)]
+      .map(([, indent, , name]) => ({ path, isNested: indent !== '', name: name! })))
+  const shorterThan = (words: number, of: typeof named): string[] =>
+    of.filter(({ name }) => name.split(' ').length < words).map(({ path, name }) => `${path}: ${name}`)
+  const whole = named.filter(({ isNested }) => !isNested)
+  t.ok(whole.length > 1000, `${whole.length} tests`)
+  t.strictSame(shorterThan(5, whole), [], 'at least five words')
+  // a name with a value in it is that of a row of a table
+  const nested = named.filter(({ isNested, name }) => isNested && !name.includes('${'))
+  t.ok(nested.length > 400, `${nested.length} nested tests`)
+  t.strictSame(shorterThan(4, nested), [], 'at least four words, which go on from the name of the test around it')
 })
 
 t.test('no comment and no README cites a document that is not in the repository', async t => {

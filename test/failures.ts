@@ -251,7 +251,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C32: {
     failure: 'The same command is slower under the gateway, and nobody sees what it really ran.',
     shownBy: {
-      'plugins/api/slots/slots.test.ts': ['the command line'],
+      'plugins/api/slots/slots.test.ts': ['the command line is shown with the origin of each flag, and managed flags are refused'],
       'kernel/slots/plan/planning.test.ts': ['env: the slot\'s own wins over the device\'s, and that over the provider\'s', 'merges provider, profile and extra_args; MTP lies below the profile\'s own flags']
     },
     why: 'No route shows the whole environment: the answer with the command line has no place for it.'
@@ -295,7 +295,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   F3: {
     failure: 'Signs of life come between the bytes of an answer.',
-    shownBy: { 'wire/forward.test.ts': ['a slow load', 'a stream arrives byte for byte, however the engine cuts it'] }
+    shownBy: { 'wire/forward.test.ts': ['a slow load opens the stream with pings', 'a stream arrives byte for byte, however the engine cuts it'] }
   },
   F4: {
     failure: 'Requests share a call that are not equal, one that leaves takes it from the others, a slow one stalls them.',

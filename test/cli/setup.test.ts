@@ -100,7 +100,7 @@ t.test('the questions at the prompt decide what is set up', async t => {
     t.equal(kernel.models.store, join(gateway.home, 'store'))
   })
 
-  await t.test('left with Ctrl-C', async t => {
+  await t.test('Ctrl-C at a question ends it with code 130', async t => {
     const terminal = new FakeProcess({ tty: true })
     const done = terminal.run('setup', '--url', gateway.baseUrl)
     await terminal.shows('stderr', 'models be stored?')

@@ -121,11 +121,11 @@ async function runs (t: Test, own: OwnProgram, gateway: string, model: ScriptedM
   if (program === null) return
   const place = { gateway, model, agent, stage: await stageOf(t, await emptyHome(t, agent), program) }
   const { stage } = place
-  await t.test('svc agent run', t => {
+  await t.test('it works when svc agent run starts it', t => {
     const ask = (): Promise<Ended> => stage.svc('agent', 'run', agent, '--url', gateway, '--', ...words(PROMPT))
     return asks(t, place, ask, { who: agent, far: !plain, near: !plain })
   })
-  await t.test('svc agent connect', async t => {
+  await t.test('it works alone with what svc agent connect wrote', async t => {
     t.match(await stage.svc('agent', 'connect', agent, '--write', '--url', gateway), { code: 0, stdout: / is written/ })
     if (prepare !== undefined) t.match(await stage.run(program, prepare(gateway)), { code: 0 }, 'it is told of the model')
     await asks(t, place, () => stage.run(program, bare(PROMPT), bareEnv), { who: plain ? 'null' : agent, far: !bareWithoutTools, near: !plain })

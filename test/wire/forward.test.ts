@@ -178,7 +178,7 @@ t.test('cold streams: quick failures keep their status, slow loads open the stre
     t.equal(response.headers.get('x-should-retry'), 'false')
     t.match(await response.json(), { error: { code: 'slot.load_failed', message: /out of memory/ } })
   })
-  t.test('a slow load', async t => {
+  t.test('a slow load opens the stream with pings', async t => {
     let release = (): void => {}
     const gate = new Promise<void>(resolve => { release = resolve })
     const gateway = await wireGateway(t, { svc: '[dispatcher]\nhold_headers_s = 0.01\nping_interval_s = 0.01\n', onStart: () => gate })

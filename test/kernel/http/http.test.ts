@@ -263,7 +263,7 @@ t.test('a route that is declared as data parses its body, parameters and query',
     }
     t.equal((await post('/api/strict', '{"name":"a"}', {})).status, 200, 'the content type does not matter')
   })
-  t.test('parameters and queries', async t => {
+  t.test('parameters and queries are converted as their schema says, and refused where they do not fit', async t => {
     t.equal((await gateway.fetch('/api/query/7?n=5')).status, 200)
     t.match(seen.at(-1), { params: { id: 7 }, query: { n: 5 } })
     for (const [path, code] of [

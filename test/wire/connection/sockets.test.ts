@@ -83,7 +83,7 @@ t.test('request bodies arrive whole, or cost nothing but their connection', asyn
     t.equal(seen.headers['transfer-encoding'], undefined, 'sent on in one piece')
     t.equal(seen.headers['content-length'], String(seen.body.length))
   })
-  t.test('announced with Expect', async t => {
+  t.test('a body announced with Expect is asked for at once', async t => {
     const client = await rawClient(t, gateway.baseUrl)
     const body = chatBody()
     client.send(`POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`)

@@ -345,7 +345,7 @@ t.test('what slots run with, say and use', async t => {
     }
   })
 
-  t.test('the command line', async t => {
+  t.test('the command line is shown with the origin of each flag, and managed flags are refused', async t => {
     t.same((await gateway.call('GET', '/api/slots/agent/resolved')).json, {
       name: 'agent',
       argv: ['--port', '8081', '--fast', 'yes'],
@@ -372,7 +372,7 @@ t.test('what slots run with, say and use', async t => {
     t.same((await gateway.call('GET', '/api/slots/voice/voices')).json, { ...offline, name: 'voice' }, 'no provider')
   })
 
-  t.test('counters and capacity', async t => {
+  t.test('counters and capacity of a slot come from its running engine, and are zero or null without one', async t => {
     await gateway.call('POST', '/api/slots/other/load')
     const metrics = (await gateway.call('GET', '/api/slots/metrics')).json
     t.match(metrics, {

@@ -15,7 +15,7 @@ function programMs (pid: number): number {
 }
 
 t.test('SIGTERM ends it with code 0, whatever it does', async t => {
-  await t.test('while it streams', async t => {
+  await t.test('while an answer streams, which is cut off', async t => {
     const engine = await startEmbedded(t, ['--model', modelFile(t, { cycle: true }), '--context-shift', '--ctx-size', '512', '--parallel', '2'])
     const call = request(`${engine.url}/v1/completions`, { method: 'POST' })
     call.end(JSON.stringify({ prompt: 'x', stream: true }))
@@ -27,7 +27,7 @@ t.test('SIGTERM ends it with code 0, whatever it does', async t => {
     await cut
     t.match(engine.output(), /SIGTERM: stopping/)
   })
-  await t.test('while it loads', async t => {
+  await t.test('while it loads its model', async t => {
     const engine = await spawnEmbedded(t, ['--model', modelFile(t)])
     await eventually('it listens', () => fetch(`${engine.url}/health`))
     engine.child.kill('SIGTERM')

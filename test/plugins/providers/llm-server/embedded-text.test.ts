@@ -61,7 +61,7 @@ t.test('the demo model answers completions and chats as llama-server does', asyn
     t.match(answer.json, { choices: [{ finish_reason: 'length' }], usage: { prompt_tokens: 501, completion_tokens: 11, total_tokens: 512 } })
   })
 
-  await t.test('who it is', async t => {
+  await t.test('model list, properties, tokenizer and metrics are those of its model', async t => {
     const get = async (path: string): Promise<unknown> => (await fetch(`${url}${path}`)).json()
     t.match(await get('/v1/models'), { object: 'list', data: [{ id: 'svc-demo', object: 'model', meta: { n_ctx: 512, n_ctx_train: 32_768 } }] })
     t.match(await get('/props'), { total_slots: 2, model_alias: 'svc-demo' })

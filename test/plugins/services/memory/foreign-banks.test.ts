@@ -140,7 +140,7 @@ for (const [engine, open] of Object.entries(engines)) {
       { method: 'GET', path: `${WIRE}/banks/private__bob/memories/list`, headers }, { method: 'DELETE', path: `${WIRE}/banks/private__bob`, headers }
     ] as const))
 
-    await t.test('by tools', async t => {
+    await t.test('by each of its tools over MCP', async t => {
       const tools = byTool(things)
       // where writes are to an agent's own whatever they say, fewer names do
       for (const [isPrivate, names] of [['1', datasets.slice(0, 3)], ['0', datasets]] as const) {
