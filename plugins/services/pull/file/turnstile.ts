@@ -7,7 +7,7 @@ export class Turnstile {
     this.#free = places
   }
 
-  /** Resolves with the way out, to be taken once. Rejects with the signal's reason for one who leaves the line. */
+  /** Resolves with the way out; taken again it does nothing. Rejects with the signal's reason for one who leaves the line. */
   enter (signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
@@ -18,7 +18,12 @@ export class Turnstile {
       const go = (): void => {
         signal.removeEventListener('abort', leave)
         this.#free--
-        resolve(() => this.#next())
+        let isOut = false
+        resolve(() => {
+          if (isOut) return
+          isOut = true
+          this.#next()
+        })
       }
       if (this.#free > 0) return go()
       signal.addEventListener('abort', leave, { once: true })

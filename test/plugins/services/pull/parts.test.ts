@@ -261,6 +261,13 @@ t.test('the rate is measured, progress is thinned out, and pulls wait in line', 
   const leave = await second
   leave()
   leave()
+  const inside = await turns.enter(live)
+  let isIn = false
+  const next = turns.enter(live).then(way => { isIn = true; return way })
+  await Promise.resolve()
+  t.notOk(isIn, 'who leaves twice makes room for one')
+  inside()
+  ;(await next)()
   t.same(order, ['second'])
 })
 
