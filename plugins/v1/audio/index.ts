@@ -61,7 +61,7 @@ export default definePlugin({
       url: '/v1/audio/models',
       tag: 'Audio',
       summary: 'Speech and transcription slots',
-      description: 'Those that are switched on, loaded or not, by the names that requests take.',
+      description: 'Enabled slots, loaded or not, by the names that requests take.',
       schema: { response: audioModelsSchema },
       handler: () => audioModels(slots)
     }))

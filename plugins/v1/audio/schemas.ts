@@ -9,10 +9,10 @@ export const speechBodySchema = z.looseObject({
 })
 
 const formShape = {
-  file: z.string().meta({ format: 'binary', description: 'The audio; what formats there are depends on the engine' }),
-  model: z.string().meta({ description: 'Slot name, model id or upstream model; may stand anywhere in the form', pattern: '\\S' }),
+  file: z.string().meta({ format: 'binary', description: 'The audio; supported formats depend on the engine' }),
+  model: z.string().meta({ description: 'Slot name, model id or upstream model; may be anywhere in the form', pattern: '\\S' }),
   prompt: z.string().optional(),
-  response_format: z.string().optional().meta({ description: 'json, text, srt, vtt, verbose_json; the engine decides what it knows' }),
+  response_format: z.string().optional().meta({ description: 'json, text, srt, vtt, verbose_json; support depends on the engine' }),
   temperature: z.number().optional()
 }
 
@@ -28,12 +28,12 @@ export const transcriptionFormSchema = z.looseObject({
 export const transcriptionSchema = z.looseObject({ text: z.string() })
 
 const audioModelSchema = z.strictObject({
-  id: z.string().meta({ description: 'Slot name; what `model` of a request takes' }),
+  id: z.string().meta({ description: 'Slot name, as `model` of a request takes it' }),
   object: z.literal('model'),
   owned_by: z.string(),
   name: z.string().meta({ description: 'For people' }),
   type: z.enum(['tts', 'transcription']),
-  status: z.enum(['loaded', 'loading', 'unloaded']).meta({ description: 'Each of them can be asked for' })
+  status: z.enum(['loaded', 'loading', 'unloaded']).meta({ description: 'Slots in any state can be requested' })
 })
 
 export const audioModelsSchema = z.strictObject({
@@ -44,15 +44,15 @@ export const audioModelsSchema = z.strictObject({
 export type AudioModels = z.output<typeof audioModelsSchema>
 
 export const voicesQuerySchema = z.looseObject({
-  model: z.string().optional().meta({ description: 'Slot name or model id; without it all speech slots are asked' })
+  model: z.string().optional().meta({ description: 'Slot name or model id; default: all speech slots' })
 })
 
 export const voicesSchema = z.strictObject({
   voices: z.array(z.looseObject({
-    id: z.string().meta({ description: 'What `voice` of a speech request takes' }),
+    id: z.string().meta({ description: 'Voice, as `voice` of a speech request takes it' }),
     name: z.string(),
     model: z.string().meta({ description: 'Speech slot that has the voice' })
   })),
-  sources: z.record(z.string(), z.enum(['live', 'offline'])).meta({ description: 'Per speech slot, whether it could be asked' })
+  sources: z.record(z.string(), z.enum(['live', 'offline'])).meta({ description: 'Per speech slot, whether it could be queried' })
 })
 export type Voices = z.output<typeof voicesSchema>

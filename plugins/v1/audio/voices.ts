@@ -47,7 +47,7 @@ function speechSlots (slots: SlotService, model: string | undefined): readonly s
   }
   const owners = slots.names().filter(slot => speaks(slot) && slots.status(slot).modelId === model)
   if (owners.length > 0) return owners
-  throw svcError('model.not_found', `model '${model}' is no speech slot and none has it; leave \`model\` out for the voices of all`,
+  throw svcError('model.not_found', `model '${model}' is neither a speech slot nor served by one; omit \`model\` for the voices of all`,
     { param: 'model', details: { model } })
 }
 

@@ -79,7 +79,7 @@ export class BatchRun {
     const { id, endpoint } = this.#record
     const input = await BatchInput.open(this.#paths.input, this.#stop).catch(whenMissing)
     if (input === null) {
-      await this.#fail([{ code: 'input_missing', line: null, message: 'the bytes of the file are gone from the disk', param: null }])
+      await this.#fail([{ code: 'input_missing', line: null, message: 'the content of the file is missing on disk', param: null }])
       return false
     }
     try {
@@ -246,7 +246,7 @@ export class BatchRun {
 
 const NO_STREAM = {
   error: {
-    code: 'validation.invalid', message: '`stream` is not for batches: leave it out', type: 'invalid_request_error', param: 'stream'
+    code: 'validation.invalid', message: '`stream` is not supported in batches: omit it', type: 'invalid_request_error', param: 'stream'
   }
 }
 

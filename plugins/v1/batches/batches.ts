@@ -69,7 +69,7 @@ export class Batches {
   get (id: string): BatchRecord {
     const record = this.#records.get(id)
     if (record !== undefined) return record
-    throw batchesError('batches.not_found', 'there is no batch of this id; GET /v1/batches lists what there is', { param: 'batch_id', details: { id } })
+    throw batchesError('batches.not_found', 'no batch has this id; GET /v1/batches lists all batches', { param: 'batch_id', details: { id } })
   }
 
   /** Kept, with the bytes of its file, when it resolves. Rejects with `files.not_found` and `batches.too_many`. */
@@ -77,7 +77,7 @@ export class Batches {
     const { files, clock, table } = this.#deps
     const file = files.get(body.input_file_id)
     if (this.#open().length + this.#making >= MOST_WAITING) {
-      throw batchesError('batches.too_many', `${MOST_WAITING} batches are not over yet; send this one again when some are`, { details: { retry_after_s: 60 } })
+      throw batchesError('batches.too_many', `${MOST_WAITING} batches are unfinished, which is the limit; try again when some have finished`, { details: { retry_after_s: 60 } })
     }
     const now = Math.floor(clock.now() / 1000)
     const id = `batch_${randomBytes(12).toString('hex')}`
@@ -176,7 +176,7 @@ export class Batches {
       await run.run()
     } catch (error) {
       if (this.#stop.signal.aborted) return
-      log.error({ err: error, batch: id }, `a batch cannot go on and is tried again in ${AGAIN_MS / 1000} s: ${messageOf(error)}`)
+      log.error({ err: error, batch: id }, `a batch cannot continue; next attempt in ${AGAIN_MS / 1000} s: ${messageOf(error)}`)
       await pause(clock, AGAIN_MS, this.#stop.signal)
     } finally {
       this.#runs.delete(id)

@@ -8,8 +8,8 @@ import { batchBodySchema, batchListSchema, batchParamsSchema, batchQuerySchema, 
 import { SlotTurns } from './slot-turns.js'
 
 const configSchema = z.strictObject({
-  parallel: z.int().min(1).max(32).default(2).meta({ description: 'Requests of one batch that are asked at a time' }),
-  active: z.int().min(1).max(32).default(4).meta({ description: 'Batches that are worked on at a time' })
+  parallel: z.int().min(1).max(32).default(2).meta({ description: 'Requests of one batch that run at a time' }),
+  active: z.int().min(1).max(32).default(4).meta({ description: 'Batches that run at a time' })
 })
 
 /** `/v1/batches`: many requests, answered in the idle time of slots. See README.md. */
@@ -41,7 +41,7 @@ export default definePlugin({
       ...shared,
       method: 'POST',
       url: '/v1/batches',
-      summary: 'Have the requests of a file answered in the idle time of slots',
+      summary: 'Create a batch: slots answer the requests of a file while they are idle',
       schema: { body: batchBodySchema, response: batchSchema },
       example: { input_file_id: 'file-0123456789abcdef01234567', endpoint: '/v1/chat/completions', completion_window: '24h' },
       handler: async ({ body, request }) => {
@@ -64,7 +64,7 @@ export default definePlugin({
       ...shared,
       method: 'GET',
       url: '/v1/batches/:batch_id',
-      summary: 'How far a batch is',
+      summary: 'Status and progress of a batch',
       schema: { params: batchParamsSchema, response: batchSchema },
       handler: ({ params }) => shownBatch(batches.get(params.batch_id))
     }))
@@ -73,7 +73,7 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/batches/:batch_id/cancel',
       summary: 'Cancel a batch',
-      description: 'What is answered already is kept.',
+      description: 'Results so far are kept.',
       schema: { params: batchParamsSchema, response: batchSchema },
       handler: ({ params }) => shownBatch(batches.cancel(params.batch_id))
     }))

@@ -55,7 +55,7 @@ export class BatchInput {
   async problems (endpoint: BatchEndpoint, signal: AbortSignal): Promise<readonly InputProblem[]> {
     if (this.lines.length === 0) return [{ code: 'empty_file', line: null, message: 'the file has no requests', param: null }]
     if (this.lines.length > MOST_ROWS) {
-      return [{ code: 'too_many_tasks', line: null, message: `the file has more than ${MOST_ROWS} requests; divide it`, param: null }]
+      return [{ code: 'too_many_tasks', line: null, message: `the file has more than ${MOST_ROWS} requests; split it`, param: null }]
     }
     const found: InputProblem[] = []
     const ids = new Map<string, number>()
@@ -66,7 +66,7 @@ export class BatchInput {
         : parseRow(await this.read(line), line.line, endpoint)
       if (!('customId' in row)) found.push(row)
       else if (ids.has(row.customId)) {
-        found.push(problem(line.line, 'duplicate_custom_id', `has the custom_id of line ${ids.get(row.customId)!}`, 'custom_id'))
+        found.push(problem(line.line, 'duplicate_custom_id', `has the same custom_id as line ${ids.get(row.customId)!}`, 'custom_id'))
       } else ids.set(row.customId, line.line)
       if (found.length === MOST_PROBLEMS) break
     }
@@ -118,10 +118,10 @@ export function parseRow (text: string, line: number, endpoint: BatchEndpoint): 
   if (!isObject(row)) return problem(line, 'invalid_json_line', 'is not a JSON object', null)
   const { custom_id: customId, method = 'POST', url, body } = row
   if (typeof customId !== 'string' || customId === '' || customId.length > LONGEST_ID) {
-    return problem(line, 'missing_required_parameter', `needs a custom_id, a text of at most ${LONGEST_ID} characters`, 'custom_id')
+    return problem(line, 'missing_required_parameter', `needs a custom_id, a string of at most ${LONGEST_ID} characters`, 'custom_id')
   }
-  if (method !== 'POST') return problem(line, 'invalid_method', 'has another method than POST', 'method')
-  if (url !== endpoint) return problem(line, 'invalid_url', `has another url than the endpoint of the batch, ${endpoint}`, 'url')
+  if (method !== 'POST') return problem(line, 'invalid_method', 'has a method other than POST', 'method')
+  if (url !== endpoint) return problem(line, 'invalid_url', `has a url other than the endpoint of the batch, ${endpoint}`, 'url')
   if (!isObject(body)) return problem(line, 'missing_required_parameter', 'needs a body, an object', 'body')
   return { line, customId, body }
 }

@@ -12,12 +12,12 @@ export const batchSchema = z.looseObject({
     data: z.array(z.strictObject({
       code: z.string(), line: z.int().nullable(), message: z.string(), param: z.string().nullable()
     }))
-  }).nullable().meta({ description: 'What is wrong with the file, by its lines' }),
+  }).nullable().meta({ description: 'Problems of the file, by line' }),
   input_file_id: z.string(),
   completion_window: z.string(),
   status: z.enum(batchStatuses),
   output_file_id: z.string().nullable().meta({ description: 'JSON lines of the successful requests; null until there are any' }),
-  error_file_id: z.string().nullable().meta({ description: 'JSON lines of the others' }),
+  error_file_id: z.string().nullable().meta({ description: 'JSON lines of all other requests' }),
   created_at: z.int(),
   in_progress_at: time,
   expires_at: z.int(),
@@ -43,17 +43,17 @@ export const batchBodySchema = z.looseObject({
   input_file_id: z.string().min(1).meta({ description: 'A file of POST /v1/files' }),
   endpoint: z.enum(batchEndpoints, { error: `must be one of ${batchEndpoints.join(', ')}` }),
   completion_window: z.string().regex(/^([1-9]\d{0,2}h|[1-9]\d?d)$/, { error: 'must look like 24h or 7d' })
-    .meta({ description: 'What is not done by then expires' }),
-  metadata: z.record(z.string().max(64), z.string().max(512)).refine(words => Object.keys(words).length <= 16, { error: 'may have 16 keys' })
+    .meta({ description: 'Requests not finished by then expire' }),
+  metadata: z.record(z.string().max(64), z.string().max(512)).refine(words => Object.keys(words).length <= 16, { error: 'may have at most 16 keys' })
     .nullish(),
   output_expires_after: z.looseObject({
     anchor: z.literal('created_at'), seconds: z.int().min(3600).max(2_592_000)
-  }).nullish().meta({ description: 'When the files that it makes expire; default: 30 days' })
+  }).nullish().meta({ description: 'When its output files expire; default: 30 days' })
 })
 export type BatchBody = z.output<typeof batchBodySchema>
 
 export const batchQuerySchema = z.looseObject({
-  after: z.string().optional().meta({ description: 'Id of the last batch of the page before' }),
+  after: z.string().optional().meta({ description: 'Id of the last batch of the previous page' }),
   limit: z.coerce.number().int().min(1).max(100).default(20)
 })
 

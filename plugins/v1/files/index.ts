@@ -12,9 +12,9 @@ import { Store } from './store.js'
 import { uploadedFile } from './upload.js'
 
 const configSchema = z.strictObject({
-  max_files: z.int().min(1).max(5000).default(1000).meta({ description: 'Files that are kept' }),
+  max_files: z.int().min(1).max(5000).default(1000).meta({ description: 'Maximum number of files' }),
   max_bytes: z.int().min(1024 * 1024).default(2 * 1024 ** 3).meta({ description: 'Maximum total size in bytes' }),
-  max_made_bytes: z.int().min(1024 * 1024).default(8 * 1024 ** 3).meta({ description: 'Bytes of what batches made; the oldest give way' })
+  max_made_bytes: z.int().min(1024 * 1024).default(8 * 1024 ** 3).meta({ description: 'Maximum total size of batch output in bytes; the oldest files are deleted first' })
 })
 
 /** `/v1/files`: what batches are made of, and what they made. See README.md. */
@@ -38,7 +38,7 @@ export default definePlugin({
       ...shared,
       method: 'POST',
       url: '/v1/files',
-      summary: 'Keep a file of requests for a batch',
+      summary: 'Upload a file of requests for a batch',
       schema: { body: fileFormSchema, response: fileSchema },
       example: { purpose: 'batch', file: '@requests.jsonl' },
       bodyKind: 'buffer',
@@ -49,7 +49,7 @@ export default definePlugin({
       ...shared,
       method: 'GET',
       url: '/v1/files',
-      summary: 'Files that are kept here',
+      summary: 'Files that the gateway keeps',
       description: 'Those of upstreams are not listed.',
       schema: { querystring: fileQuerySchema, response: fileListSchema },
       handler: ({ query }) => list(store.list(), query)
@@ -58,7 +58,7 @@ export default definePlugin({
       ...shared,
       method: 'GET',
       url: '/v1/files/:file_id',
-      summary: 'What is known of a file',
+      summary: 'Metadata of a file',
       schema: { params: fileParamsSchema, response: fileSchema },
       handler: ({ params }) => shown(store.get(params.file_id))
     }))
@@ -66,7 +66,7 @@ export default definePlugin({
       ...shared,
       method: 'GET',
       url: '/v1/files/:file_id/content',
-      summary: 'The bytes of a file',
+      summary: 'Content of a file',
       schema: { params: fileParamsSchema },
       produces: 'application/octet-stream',
       handler: ({ params, reply, requestId }) => {
@@ -86,7 +86,7 @@ export default definePlugin({
       method: 'DELETE',
       url: '/v1/files/:file_id',
       summary: 'Delete a file',
-      description: 'A batch that was made of it goes on.',
+      description: 'A batch created from it continues.',
       schema: { params: fileParamsSchema, response: deletedFileSchema },
       handler: async ({ params }) => {
         await store.remove(params.file_id)

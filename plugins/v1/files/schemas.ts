@@ -5,9 +5,9 @@ export const fileSchema = z.looseObject({
   object: z.literal('file'),
   bytes: z.int(),
   created_at: z.int().meta({ description: 'Epoch seconds' }),
-  expires_at: z.int().optional().meta({ description: 'Epoch seconds; absent: it stays until it is deleted' }),
+  expires_at: z.int().optional().meta({ description: 'Epoch seconds; absent if it is kept until it is deleted' }),
   filename: z.string(),
-  purpose: z.string().meta({ description: 'batch, or batch_output for what a batch made' }),
+  purpose: z.string().meta({ description: '`batch`, or `batch_output` for the output of a batch' }),
   status: z.literal('processed')
 })
 
@@ -23,16 +23,16 @@ export const deletedFileSchema = z.strictObject({ id: z.string(), object: z.lite
 
 /** Documents the form; `upload.ts` reads it. */
 export const fileFormSchema = z.looseObject({
-  'file': z.string().meta({ format: 'binary', description: 'JSON lines, each a request; see POST /v1/batches' }),
+  'file': z.string().meta({ format: 'binary', description: 'JSON lines, one request each; see POST /v1/batches' }),
   'purpose': z.literal('batch'),
   'expires_after[anchor]': z.literal('created_at').optional(),
   'expires_after[seconds]': z.int().optional().meta({ description: '3600 to 2592000; default: 30 days' })
 })
 
 export const fileQuerySchema = z.looseObject({
-  after: z.string().optional().meta({ description: 'Id of the last file of the page before' }),
+  after: z.string().optional().meta({ description: 'Id of the last file of the previous page' }),
   limit: z.coerce.number().int().min(1).max(10_000).default(10_000),
-  order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By when they were made' }),
+  order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By creation time' }),
   purpose: z.string().optional()
 })
 export type FileQuery = z.output<typeof fileQuerySchema>

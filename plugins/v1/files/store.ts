@@ -76,7 +76,7 @@ export class Store implements FileStore {
   get (id: string): StoredFile {
     const file = this.#files.get(id)
     if (file !== undefined && !this.#isOver(file)) return file
-    throw filesError('files.not_found', 'there is no file of this id; GET /v1/files lists what there is', { param: 'file_id', details: { id } })
+    throw filesError('files.not_found', 'no file has this id; GET /v1/files lists all files', { param: 'file_id', details: { id } })
   }
 
   path ({ id }: StoredFile): string {
@@ -145,7 +145,7 @@ export class Store implements FileStore {
     const held = brought.reduce((sum, file) => sum + file.bytes, bytes)
     const full = brought.length >= files ? `${files} files` : held > most ? `${most} bytes of files` : null
     if (full === null) return
-    throw filesError('files.store_full', `${full} are kept at most: delete some with DELETE /v1/files/{id}, or raise the limits in [plugins.config.v1-files]`)
+    throw filesError('files.store_full', `the limit of ${full} is reached: delete some with DELETE /v1/files/{id}, or raise the limits in [plugins.config.v1-files]`)
   }
 
   #keep ({ expiresAfterS, ...words }: MadeFile & { readonly bytes: number }): StoredFile {

@@ -11,7 +11,7 @@ export function uploadedFile (body: Buffer, contentType: string | undefined): Ne
   const text = (name: string): string | null => parts.find(part => part.name === name && part.filename === null)?.bytes.toString('utf8').trim() ?? null
   const purpose = text('purpose')
   if (purpose !== 'batch') {
-    throw wrong('purpose', purpose === null ? 'is missing: files are kept for `batch`' : 'must be batch: files are kept for nothing else here')
+    throw wrong('purpose', purpose === null ? 'is missing: the only purpose is `batch`' : 'must be batch: no other purpose is supported')
   }
   const file = parts.find(({ name, filename }) => name === 'file' && filename !== null)
   if (file === undefined) throw wrong('file', 'is missing: send the lines as a file')

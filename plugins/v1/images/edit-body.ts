@@ -74,15 +74,15 @@ export async function picturesOf ({ model, images, mask, fields, nested }: EditB
 }
 
 async function picture ({ at, url }: PictureRef, made: MadeImages): Promise<GivenPicture> {
-  if (url === null) throw wrongField(at, 'names a file, and files here are those of batches: send the picture as a data URL')
+  if (url === null) throw wrongField(at, 'names a file, but files here are for batches only: send the picture as a data URL')
   if (url.startsWith('/')) {
     const bytes = await made.get(url)
-    if (bytes === null) throw wrongField(at, 'leads to no image of this gateway, or to none any more: send the picture as a data URL')
+    if (bytes === null) throw wrongField(at, 'is not, or no longer, an image of this gateway: send the picture as a data URL')
     return { at, bytes }
   }
   const head = DATA_URL.exec(url)
   if (head === null) {
-    throw wrongField(at, 'must be a data URL (data:image/png;base64,...) or the path of an image that was made here: nothing is fetched from elsewhere')
+    throw wrongField(at, 'must be a data URL (data:image/png;base64,...) or the path of an image that this gateway made: remote images are not fetched')
   }
   return { at, bytes: Buffer.from(url.slice(head[0].length), 'base64') }
 }

@@ -37,14 +37,14 @@ const strengthSchema = z.number().min(0.1).max(1).nullish()
 export function editRequest (asked: EditWish, verb: EditVerb): EditRequest {
   const { fields, images, model } = asked
   const body = parsedFields(fields)
-  if (images.length > 1) throw wrongField(images[0]!.at === 'image' ? 'image' : 'images', `came ${images.length} times: an image slot works on one picture`)
+  if (images.length > 1) throw wrongField(images[0]!.at === 'image' ? 'image' : 'images', `came ${images.length} times: an image slot takes one picture`)
   const image = picture(images[0]!)
   const mask = verb === 'variation' || asked.mask === null ? null : picture(asked.mask)
-  if (verb === 'variation' && asked.mask !== null) throw wrongField('mask', 'is not for variations; POST /v1/images/edits takes one')
+  if (verb === 'variation' && asked.mask !== null) throw wrongField('mask', 'is not supported for variations; POST /v1/images/edits takes one')
   if (mask !== null) {
-    if (!mask.head.alpha) throw wrongField('mask', 'must be a PNG or WebP whose transparent parts say what is to be painted anew')
+    if (!mask.head.alpha) throw wrongField('mask', 'must be a PNG or WebP whose transparent parts mark what to repaint')
     if (mask.head.width !== image.head.width || mask.head.height !== image.head.height) {
-      throw wrongField('mask', `is ${mask.head.width}x${mask.head.height} and the picture ${image.head.width}x${image.head.height}; both must have one size`)
+      throw wrongField('mask', `is ${mask.head.width}x${mask.head.height} and the picture ${image.head.width}x${image.head.height}; both must be the same size`)
     }
   }
   return {
@@ -90,9 +90,9 @@ function picture ({ at: field, bytes }: GivenPicture): ReadPicture {
   if (bytes.length > MAX_PICTURE_BYTES) throw wrongField(field, `is larger than ${MAX_PICTURE_BYTES / 1024 / 1024} MiB`)
   const head = pictureHead(bytes)
   if (head === null) throw wrongField(field, 'must be a PNG, JPEG or WebP')
-  if (head.moves) throw wrongField(field, 'is an animation: send one picture of it')
+  if (head.moves) throw wrongField(field, 'is animated: send a single frame')
   if (head.width === 0 || head.height === 0 || head.width * head.height > MAX_PICTURE_PIXELS) {
-    throw wrongField(field, `has ${head.width}x${head.height} pixels; it may have ${MAX_PICTURE_PIXELS / 1024 / 1024} million of them`)
+    throw wrongField(field, `has ${head.width}x${head.height} pixels; at most ${MAX_PICTURE_PIXELS / 1024 / 1024} million are allowed`)
   }
   return { bytes, head }
 }

@@ -28,7 +28,7 @@ export default definePlugin({
       tag: 'Images',
       surface: 'image',
       summary: 'Images from text, made by an image slot',
-      description: 'Takes the GPU from language models while it lasts, so the first image may take its time.',
+      description: 'Takes the GPU from language models meanwhile, so the first image may take a while.',
       schema: { body: imageBodySchema, response: imageAnswerSchema },
       example: { model: 'sdxl-turbo', prompt: 'A lighthouse at dusk', size: '512x512' },
       handler: call => {
@@ -40,8 +40,8 @@ export default definePlugin({
       }
     }))
     for (const [verb, summary, schema, description] of [
-      ['edit', 'An image changed as a text says', editFormSchema, 'With `mask` only its transparent parts are painted anew. The same in `application/json`: pictures as `images: [{"image_url": "data:image/png;base64,…"}]`, and `mask` in the same form.'],
-      ['variation', 'Images like another one', variationFormSchema, 'What the image shows stays; how it shows it is new.']
+      ['edit', 'An image edited as a text describes', editFormSchema, 'With `mask`, only its transparent parts are repainted. Also takes `application/json`: pictures as `images: [{"image_url": "data:image/png;base64,…"}]`, and `mask` in the same form.'],
+      ['variation', 'Variations of an image', variationFormSchema, 'The subject stays the same; its rendering is new.']
     ] as const) {
       const surface = verb === 'edit' ? 'image-edit' : 'image-variation'
       ctx.addRoute(defineRoute({

@@ -13,9 +13,9 @@ const extraBodySchema = z.looseObject({ seed, steps, cfg, negative_prompt: negat
 export const imageBodySchema = z.looseObject({
   model: z.string().optional().meta({ description: 'Curated image model, image slot or upstream model', pattern: '\\S' }),
   prompt: z.string().nullish().meta({ description: 'What the image shows', anyOf: undefined, type: 'string', pattern: '\\S' }),
-  n: z.int().nullish().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
+  n: z.int().nullish().meta({ description: 'Number of images, 1 (default) to 8; other numbers are clamped' }),
   size: z.string().regex(/^(auto|\d{1,5}x\d{1,5})$/i, { error: 'must look like 1024x1024' }).nullish()
-    .meta({ description: 'Width and height in pixels, brought within 64 to 2048 and down to a multiple of 8; default, and auto: the slot\'s `default_size`' }),
+    .meta({ description: 'Width and height in pixels, clamped to 64 to 2048 and rounded down to a multiple of 8; default, and auto: the slot\'s `default_size`' }),
   response_format: z.enum(['url', 'b64_json']).nullish().meta({ description: 'Default: the answer has both' }),
   stream: z.literal(false, { error: 'images are not streamed' }).nullish(),
   seed,
@@ -28,11 +28,11 @@ export type ImageBody = z.output<typeof imageBodySchema>
 
 const pictureSchema = z.string().meta({ format: 'binary', description: 'PNG, JPEG or WebP' })
 const formShape = {
-  model: z.string().meta({ description: 'Curated image model, image slot or upstream model; may stand anywhere in the form', pattern: '\\S' }),
-  n: z.int().optional().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
+  model: z.string().meta({ description: 'Curated image model, image slot or upstream model; may be anywhere in the form', pattern: '\\S' }),
+  n: z.int().optional().meta({ description: 'Number of images, 1 (default) to 8; other numbers are clamped' }),
   size: z.string().optional().meta({ description: 'As for generations; default, and auto: the size of the picture itself' }),
   response_format: z.enum(['url', 'b64_json']).optional().meta({ description: 'Default: the answer has both' }),
-  strength: z.number().optional().meta({ description: 'How much is new, 0.1 to 1; default 1 behind a mask, else 0.75, and 0.6 for variations' }),
+  strength: z.number().optional().meta({ description: 'How much to change, 0.1 to 1; default 1 with a mask, else 0.75, and 0.6 for variations' }),
   seed: z.int().optional(),
   steps: z.int().optional(),
   cfg: z.number().optional(),
@@ -42,8 +42,8 @@ const formShape = {
 /** Forms are documented here and read by edit-form.ts. */
 export const editFormSchema = z.looseObject({
   image: pictureSchema,
-  prompt: z.string().meta({ description: 'What the image shows when it is done', pattern: '\\S' }),
-  mask: pictureSchema.optional().meta({ format: 'binary', description: 'PNG or WebP of the same size: its transparent parts are painted anew, and nothing else' }),
+  prompt: z.string().meta({ description: 'What the finished image shows', pattern: '\\S' }),
+  mask: pictureSchema.optional().meta({ format: 'binary', description: 'PNG or WebP of the same size: only its transparent parts are repainted' }),
   ...formShape
 })
 export const variationFormSchema = z.looseObject({ image: pictureSchema, ...formShape })
@@ -54,7 +54,7 @@ export const imageAnswerSchema = z.looseObject({
     url: z.string().optional().meta({ description: 'Path on this gateway, such as /api/images/cache/<uuid>.png' }),
     b64_json: z.string().optional().meta({ description: 'PNG in base64' })
   })),
-  _svc: z.looseObject({ workflow: z.string(), checkpoint: z.string() }).optional().meta({ description: 'What was really run' })
+  _svc: z.looseObject({ workflow: z.string(), checkpoint: z.string() }).optional().meta({ description: 'Workflow and checkpoint that were run' })
 })
 
 /** What a slot's provider answers. */

@@ -76,7 +76,7 @@ async function* events (body: AsyncIterable<Buffer>, words: FimWords): AsyncGene
       yield Buffer.from(words.events(event).map(each => `data: ${JSON.stringify(each)}\n\n`).join(''))
     }
   }
-  if (!isOver) throw svcError('dispatch.upstream_failed', 'the engine ended its stream before its answer was over')
+  if (!isOver) throw svcError('dispatch.upstream_failed', 'the engine ended its stream before its answer was complete')
   yield Buffer.from('data: [DONE]\n\n')
 }
 
@@ -134,5 +134,5 @@ function read (text: string): Json {
   } catch {
     // said below
   }
-  throw svcError('dispatch.upstream_failed', 'the engine answered with something that is no JSON object')
+  throw svcError('dispatch.upstream_failed', 'the engine answered with something that is not a JSON object')
 }

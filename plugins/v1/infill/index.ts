@@ -17,7 +17,7 @@ export default definePlugin({
       url: '/v1/fim/completions',
       alsoAt: ['/fim/completions'],
       surface: 'fim',
-      summary: 'Text between two others, streaming or not',
+      summary: 'Fill in the middle: text between two others, streaming or not',
       description: 'On engines that have `/infill`, and at upstreams that know this path.',
       schema: { body: fimBodySchema, response: fimAnswerSchema },
       example: { model: 'agent', prompt: 'def add(a, b):\n', suffix: '\n\nprint(add(1, 2))', max_tokens: 32 },
@@ -28,7 +28,7 @@ export default definePlugin({
       url: '/infill',
       alsoAt: ['/v1/infill'],
       surface: 'infill',
-      summary: 'Text between two others, in llama.cpp\'s words',
+      summary: 'Fill in the middle, in llama.cpp\'s format',
       schema: { body: infillBodySchema, response: infillAnswerSchema },
       example: { model: 'agent', input_prefix: 'def add(a, b):\n', input_suffix: '\n\nprint(add(1, 2))', n_predict: 32 },
       handler: call => dispatch.forward(call, { surface: 'infill', path: '/infill' })

@@ -133,7 +133,7 @@ function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: b
     switch (block.type) {
       case 'text': texts.push(stringIn(block.text, `${at}.${i}.text`)); break
       case 'thinking': thoughts.push(textOr(block.thinking, '')); break
-      case 'redacted_thinking': leave(warnings, `${at}.${i}: left out, only its maker can read it`); break
+      case 'redacted_thinking': leave(warnings, `${at}.${i}: left out, only its provider can read it`); break
       case 'tool_use': calls.push({
         id: stringIn(id, `${at}.${i}.id`),
         type: 'function',

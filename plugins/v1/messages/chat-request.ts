@@ -80,7 +80,7 @@ function leftOut (asked: Json): string[] {
   const [effort, told] = [effortIn(asked), toldEffort(asked)]
   return [
     ...tier == null || tier === 'auto' ? [] : ['service_tier: left out, there are no tiers here'],
-    ...told === effort ? [] : [`output_config.effort: '${effort}' is told as '${told}', chat completions know no more`],
+    ...told === effort ? [] : [`output_config.effort: '${effort}' is sent as '${told}', chat completions support no more`],
     ...management == null || clearsNothing(management) ? [] : ['context_management: left out, nothing is taken out of the context here']
   ]
 }
@@ -92,10 +92,10 @@ function clearsNothing (management: unknown): boolean {
 }
 
 function refuseMembers ({ mcp_servers: servers, container, inference_geo: geo, fallbacks }: Json): void {
-  if (Array.isArray(servers) && servers.length > 0) throw untranslatable('mcp_servers', 'a tool server that the model\'s maker would call')
-  if (container != null) throw untranslatable('container', 'a container of the model\'s maker')
-  if (geo != null && geo !== 'global') throw untranslatable('inference_geo', 'a place where the model is to run')
-  if (Array.isArray(fallbacks) ? fallbacks.length > 0 : fallbacks != null) throw untranslatable('fallbacks', 'another model for what this one refuses')
+  if (Array.isArray(servers) && servers.length > 0) throw untranslatable('mcp_servers', 'a tool server called by the model\'s provider')
+  if (container != null) throw untranslatable('container', 'a container at the model\'s provider')
+  if (geo != null && geo !== 'global') throw untranslatable('inference_geo', 'a region for the model to run in')
+  if (Array.isArray(fallbacks) ? fallbacks.length > 0 : fallbacks != null) throw untranslatable('fallbacks', 'a fallback model for refusals')
 }
 
 function functionTools (asked: unknown, warnings: string[]): object[] {

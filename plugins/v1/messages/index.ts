@@ -36,7 +36,7 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/messages/count_tokens',
       tag: 'Messages (Anthropic)',
-      summary: 'How many tokens a request of the Messages API has',
+      summary: 'Token count of a Messages API request',
       description: 'Where the engine does not count them and has no tokenizer to ask, the number is estimated, and the header `x-svc-estimate` says so.',
       schema: { body: countBodySchema, response: countAnswerSchema },
       example: { model: 'agent', messages: [{ role: 'user', content: 'Say hello' }] },

@@ -15,7 +15,7 @@ export default definePlugin({
       url: '/v1/models',
       alsoAt: ['/models'],
       tag: 'Available models',
-      summary: 'List the models that can be asked for',
+      summary: 'List the models that can be requested',
       schema: { querystring: listQuerySchema, response: modelListSchema },
       handler: async ({ query, request, signal }) => {
         const models = await dispatch.models(signal, request.headers['x-svc-via'])

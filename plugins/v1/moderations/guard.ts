@@ -59,12 +59,12 @@ export function moderationOverChat (dispatch: DispatchService): Otherwise {
 /** Texts of a request, each of which gets a result. Throws `validation.invalid`. Pure. */
 export function textsOf (input: unknown): readonly string[] {
   const parts: readonly unknown[] = Array.isArray(input) ? input : [input]
-  if (parts.length === 0 || parts.length > MOST_TEXTS) throw wrongInput(`must be one text, or at most ${MOST_TEXTS} of them`)
+  if (parts.length === 0 || parts.length > MOST_TEXTS) throw wrongInput(`must be one text or a list of at most ${MOST_TEXTS}`)
   // parts with a type are one text in pieces
   if (parts.every(part => isObject(part))) {
     const pieces = (parts as readonly Json[]).map(({ type, text }) => {
       if (type === 'text' && typeof text === 'string') return text
-      throw wrongInput('may hold texts alone: this model does not see pictures')
+      throw wrongInput('may contain only texts: this model does not accept images')
     })
     return [pieces.join('\n')]
   }
@@ -77,7 +77,7 @@ export function verdictOf (answer: string, model: string): Json {
   const [verdict = '', ...rest] = answer.trim().split('\n').map(line => line.trim())
   if (!/^(un)?safe$/i.test(verdict)) {
     throw moderationsError('moderations.not_a_guard',
-      `model '${model}' answered neither safe nor unsafe: it is no guard model; name one such as Llama Guard, or a model of an upstream that has /moderations`,
+      `model '${model}' answered neither safe nor unsafe: it is not a guard model; name one such as Llama Guard, or a model of an upstream that has /moderations`,
       { param: 'model', details: { model } })
   }
   const codes = verdict.toLowerCase() === 'safe' ? [] : rest.join(',').split(/[\s,]+/).filter(code => /^S\d{1,2}$/.test(code))

@@ -33,7 +33,7 @@ export default definePlugin({
       alsoAt: ['/moderations'],
       tag: 'Chat and text',
       summary: 'Whether texts are harmful',
-      description: 'Passes to an upstream that has it; a slot answers it with a guard model such as Llama Guard.',
+      description: 'Forwarded to an upstream that has it; a slot answers with a guard model such as Llama Guard.',
       schema: { body: bodySchema, response: answerSchema },
       example: { model: 'agent', input: 'Hello' },
       handler: async call => {
@@ -60,5 +60,5 @@ async function assertKnown (dispatch: DispatchService, signal: AbortSignal): Pro
 function unavailable (): Error {
   return moderationsError('moderations.unavailable',
     `\`model\` is missing and nothing here is called ${USUAL}: add an upstream that has it (\`svc upstream add openai --template openai\`), ` +
-    `or let a slot with a guard model be it (\`svc alias set ${USUAL} <slot>\`)`, { param: 'model' })
+    `or give that name to a slot with a guard model (\`svc alias set ${USUAL} <slot>\`)`, { param: 'model' })
 }

@@ -231,7 +231,7 @@ function parsed (text: string): Json {
 }
 
 function notChat (): Error {
-  return svcError('dispatch.upstream_failed', 'the engine answered with something that is no chat completion')
+  return svcError('dispatch.upstream_failed', 'the engine answered with something that is not a chat completion')
 }
 
 function toldError (error: unknown): Error {

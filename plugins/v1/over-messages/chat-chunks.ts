@@ -228,7 +228,7 @@ function parsed (text: string): Json {
 }
 
 function notMessage (): Error {
-  return svcError('dispatch.upstream_failed', 'the upstream answered with something that is no message')
+  return svcError('dispatch.upstream_failed', 'the upstream answered with something that is not a message')
 }
 
 function toldError (error: unknown): Error {

@@ -67,10 +67,10 @@ function textOf (content: unknown, at: string, warnings: string[]): string {
 function saidOf (message: Json, at: string, warnings: string[]): object[] {
   const { content, refusal, audio, function_call: call } = message
   for (const key of ['reasoning_content', 'reasoning']) {
-    if (textOr(message[key], '') !== '') leave(warnings, `messages.*.${key}: left out, a model takes back only what its maker signed`)
+    if (textOr(message[key], '') !== '') leave(warnings, `messages.*.${key}: left out, a model takes back only what its provider signed`)
   }
-  if (audio != null) throw untranslatable(`${at}.audio`, 'an earlier answer in sound')
-  if (call != null) throw untranslatable(`${at}.function_call`, 'the old form of tools')
+  if (audio != null) throw untranslatable(`${at}.audio`, 'an earlier audio answer')
+  if (call != null) throw untranslatable(`${at}.function_call`, 'the legacy form of tools')
   const said = content == null ? textOr(refusal, '') : content
   if (typeof said === 'string') return texts(said)
   return objectsIn(said, `${at}.content`).flatMap((part, i) => {

@@ -33,15 +33,15 @@ const schemaKeys: ReadonlySet<string> = new Set(['name', 'schema', 'strict'])
 /** Leaving these out would be another request than the client's. */
 const refused: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean, what: string]> = [
   ['n', value => value !== 1, 'more than one answer'],
-  ['logprobs', value => value === true, 'how likely each token was'],
-  ['logit_bias', value => isObject(value) && Object.keys(value).length > 0, 'a bias of tokens'],
+  ['logprobs', value => value === true, 'the probabilities of tokens'],
+  ['logit_bias', value => isObject(value) && Object.keys(value).length > 0, 'a token bias'],
   ['frequency_penalty', value => value !== 0, 'a penalty'],
   ['presence_penalty', value => value !== 0, 'a penalty'],
-  ['audio', () => true, 'an answer in sound'],
-  ['modalities', value => !Array.isArray(value) || value.some(kind => kind !== 'text'), 'an answer in something else than text'],
+  ['audio', () => true, 'an audio answer'],
+  ['modalities', value => !Array.isArray(value) || value.some(kind => kind !== 'text'), 'an answer other than text'],
   ['prediction', () => true, 'a prediction'],
-  ['functions', () => true, 'the old form of tools'],
-  ['web_search_options', () => true, 'a search of the maker of the model']
+  ['functions', () => true, 'the legacy form of tools'],
+  ['web_search_options', () => true, 'a search by the model\'s provider']
 ]
 /** Leaving these out makes no other request of it. */
 const hints: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean]> = [
@@ -90,7 +90,7 @@ function thinkingOf ({ thinking, reasoning_effort: effort }: Json, messages: rea
   const asked = thinking ?? (effort === 'none' ? { type: 'disabled' } : null)
   const answersCalls = messages.at(-1)?.content.some(block => 'type' in block && block.type === 'tool_result') === true
   if (!answersCalls || !isObject(asked) || asked.type !== 'enabled') return asked
-  leave(warnings, 'thinking: left out, the last calls have no thoughts that their maker signed')
+  leave(warnings, 'thinking: left out, the last calls have no thoughts that their provider signed')
   return null
 }
 
@@ -142,7 +142,7 @@ function outputConfig ({ response_format: format, reasoning_effort: effort }: Js
 function formatOf (format: unknown, warnings: string[]): object | null {
   if (!isObject(format) || format.type === 'text') return null
   if (format.type !== 'json_schema' || !isObject(format.json_schema)) {
-    throw untranslatable('response_format', `a format of type ${typeName(format.type)} that is no JSON schema`)
+    throw untranslatable('response_format', `a format of type ${typeName(format.type)} that is not a JSON schema`)
   }
   leaveStrangers(format, formatKeys, 'response_format', warnings)
   leaveStrangers(format.json_schema, schemaKeys, 'response_format.json_schema', warnings)

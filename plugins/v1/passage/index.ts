@@ -24,7 +24,7 @@ export default definePlugin({
         url: `${ROOT}*`,
         tag: 'Engines',
         summary: 'The engine of a slot itself: /upstream/{slot or model}/{path of the engine}',
-        description: 'The slot is loaded if it must be. Answers, streams and WebSockets pass unchanged. `[dispatcher] engine_passage` switches it off.',
+        description: 'The slot is loaded if needed. Answers, streams and WebSockets pass unchanged. `[dispatcher] engine_passage` switches it off.',
         schema: { params: paramsSchema, ...(method === 'GET' ? {} : { body: bodySchema }) },
         consumes: 'application/octet-stream',
         produces: 'application/octet-stream',

@@ -62,7 +62,7 @@ export class Answers {
     const { session, transcripts, conversationId } = this.#deps
     const present = this.#deps.settings()
     if (present.type === 'transcription') {
-      throw realtimeError('realtime.unsupported', 'this session transcribes alone: open one of type realtime for responses', { param: 'type' })
+      throw realtimeError('realtime.unsupported', 'this session only transcribes: open one of type realtime for responses', { param: 'type' })
     }
     const { conversation = 'auto', metadata = null, input, ...changes } = told
     const settings = changedSettings(present, changes, 'response')
@@ -71,7 +71,7 @@ export class Answers {
     const active = this.#active()
     if (!isAside && active !== null) {
       throw realtimeError('realtime.response_active',
-        `the conversation has an active response already, '${active.id}': wait for its response.done, or send response.cancel`)
+        `the conversation already has an active response, '${active.id}': wait for its response.done, or send response.cancel`)
     }
     if (this.#responses.size > MOST_ASIDE) throw realtimeError('realtime.full', `a session makes at most ${MOST_ASIDE + 1} responses at a time`)
     const missing = session.missing('llm', settings) ?? (settings.modality === 'audio' ? session.missing('tts', settings) : null)

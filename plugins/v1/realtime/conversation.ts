@@ -31,7 +31,7 @@ export class Conversation {
    * `realtime.full`.
    */
   insert (item: Item, after: string | null): void {
-    if (this.has(item.id)) throw realtimeError('realtime.item_exists', `the conversation has an item '${item.id}' already`, { param: 'item.id' })
+    if (this.has(item.id)) throw realtimeError('realtime.item_exists', `the conversation already has an item '${item.id}'`, { param: 'item.id' })
     const at = after === null ? this.#items.length : after === 'root' ? 0 : this.#items.indexOf(this.get(after, 'previous_item_id')) + 1
     const weight = this.#items.reduce((sum, each) => sum + weightOf(each), weightOf(item))
     assertSize(this.#items.length + 1, weight)

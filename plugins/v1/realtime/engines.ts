@@ -66,7 +66,7 @@ export class Engines {
     if (name === null || name === usual) {
       return realtimeError('realtime.no_slot', `nothing here ${does}: no slot of type ${need} is enabled; ${other}`, { param: setting, details: { type: need } })
     }
-    const alias = /^[\w.:/-]{1,100}$/.test(name) ? `, or let one be it with \`svc alias set ${name} ${slot ?? usualNames[need]}\`` : ''
+    const alias = /^[\w.:/-]{1,100}$/.test(name) ? `, or give that name to one with \`svc alias set ${name} ${slot ?? usualNames[need]}\`` : ''
     return realtimeError('realtime.no_slot', `nothing here ${does} as '${name.slice(0, 100)}', which takes a slot of type ${need}: ${other}${alias}`,
       { param: setting, details: { type: need } })
   }
@@ -99,7 +99,7 @@ export class Engines {
     }, signal)
     const told = parsed(await readAll(answer, LONGEST_ANSWER_BYTES))
     if (isObject(told) && typeof told.text === 'string') return told.text.trim()
-    throw realtimeError('realtime.engine_refused', 'the transcription engine answered with something that is no transcript')
+    throw realtimeError('realtime.engine_refused', 'the transcription engine answered with something that is not a transcript')
   }
 
   /** A chat completion, piece by piece. Throws `dispatch.upstream_failed` for one that is not complete. */
@@ -136,7 +136,7 @@ export class Engines {
       const samples = sound.push(chunk)
       if (samples.length > 0) {
         seconds += samples.length / sound.rate
-        if (seconds > MOST_SECONDS + text.length) throw svcError('dispatch.upstream_failed', 'the speech engine makes sound without an end')
+        if (seconds > MOST_SECONDS + text.length) throw svcError('dispatch.upstream_failed', 'the speech engine does not stop sending audio')
       }
       if (samples.length === 0 && sound.isOver) break
       if (samples.length === 0) continue

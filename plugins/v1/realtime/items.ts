@@ -92,7 +92,7 @@ export function readItem (told: unknown, reading: ItemReading): Item {
     case 'function_call_output':
       return { ...head, type: 'function_call_output', callId: stringIn(told.call_id, `${at}.call_id`), output: stringIn(told.output, `${at}.output`) }
     default:
-      throw realtimeError('realtime.unsupported', `'${at}.type' ${typeName(told.type)} is none of message, function_call and function_call_output`, { param: `${at}.type` })
+      throw realtimeError('realtime.unsupported', `'${at}.type' ${typeName(told.type)} is not one of message, function_call and function_call_output`, { param: `${at}.type` })
   }
 }
 
@@ -119,7 +119,7 @@ function readPart (part: Json, role: MessageItem['role'], { at, format }: ItemRe
   if (kind === 'user input_image') {
     return { type: 'input_image', url: stringIn(part.image_url, `${at}.image_url`), detail: typeof part.detail === 'string' ? part.detail : null }
   }
-  throw realtimeError('realtime.unsupported', `'${at}.type' ${typeName(part.type)} is nothing that a message of role ${role} has here`, { param: `${at}.type` })
+  throw realtimeError('realtime.unsupported', `'${at}.type' ${typeName(part.type)} is not supported in a message of role ${role}`, { param: `${at}.type` })
 }
 
 /** Sound in Base64. Throws `validation.invalid`. */
@@ -128,9 +128,9 @@ export function heardSamples (audio: string, format: SoundFormat, at: string): I
   const bytes = Buffer.from(audio, 'base64')
   // what is no Base64 is left out of it
   const padding = audio.endsWith('==') ? 2 : audio.endsWith('=') ? 1 : 0
-  if (bytes.length !== Math.floor((audio.length - padding) * 3 / 4)) throw wrong('must be sound in Base64')
+  if (bytes.length !== Math.floor((audio.length - padding) * 3 / 4)) throw wrong('must be Base64 audio')
   const samples = samplesOf(bytes, format)
-  if (samples === null) throw wrong('must be whole samples of 16 bits, little-endian, mono, 24000 a second')
+  if (samples === null) throw wrong('must be whole 16-bit samples, little-endian, mono, 24000 Hz')
   return samples
 }
 

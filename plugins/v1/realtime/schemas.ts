@@ -2,9 +2,9 @@ import { z } from 'zod'
 
 export const querySchema = z.looseObject({
   model: z.string().optional().meta({
-    description: 'What answers: a slot, model id, alias, or model of an upstream. Not needed with `intent=transcription`, or a client secret that names it'
+    description: 'Model that answers: a slot, model id, alias, or model of an upstream. Not needed with `intent=transcription`, or a client secret that names it'
   }),
-  intent: z.string().optional().meta({ description: '`transcription`: what is said is written down, and nothing answers' })
+  intent: z.string().optional().meta({ description: '`transcription`: speech is transcribed and not answered' })
 })
 
 export const callParamsSchema = z.strictObject({
@@ -22,7 +22,7 @@ export const secretBodySchema = z.looseObject({
 })
 
 export const secretSchema = z.strictObject({
-  value: z.string().meta({ description: 'What a browser takes for its key' }),
-  expires_at: z.number().int().meta({ description: 'Seconds since the epoch, after which it opens no session' }),
+  value: z.string().meta({ description: 'Key for the browser' }),
+  expires_at: z.number().int().meta({ description: 'Epoch seconds after which it opens no session' }),
   session: z.looseObject({ id: z.string(), type: z.enum(['realtime', 'transcription']) })
 })

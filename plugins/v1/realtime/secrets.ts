@@ -48,6 +48,6 @@ export class Secrets {
     if (key?.startsWith('ek_') !== true) return null
     const kept = this.#kept.get(key)
     if (kept !== undefined && kept.until > this.#clock.monotonic()) return kept.session
-    throw realtimeError('realtime.secret_unknown', 'the key is none that was made here, or is too old: get another one from POST /v1/realtime/client_secrets')
+    throw realtimeError('realtime.secret_unknown', 'the key was not issued by this gateway, or has expired: get a new one from POST /v1/realtime/client_secrets')
   }
 }

@@ -86,7 +86,7 @@ class ServedSession {
   async #hear (message: string | Buffer): Promise<void> {
     let event: Json | null = null
     try {
-      if (typeof message !== 'string') throw realtimeError('realtime.unsupported', 'events are JSON in text messages; sound goes in Base64 in input_audio_buffer.append')
+      if (typeof message !== 'string') throw realtimeError('realtime.unsupported', 'events are JSON text messages; send audio as Base64 in input_audio_buffer.append')
       event = requestObject(Buffer.from(message))
       const unserved = this.#session.unserved(event)
       if (unserved !== null) await this.#engines.lookUp(unserved, this.#socket.signal)
@@ -149,7 +149,7 @@ class ServedSession {
   }
 
   async #expire (): Promise<void> {
-    this.#tell(errorEvent(realtimeError('realtime.expired', 'the session has lasted an hour, which is as long as one may: open another one'), null))
+    this.#tell(errorEvent(realtimeError('realtime.expired', 'the session has lasted an hour, which is the limit: open a new one'), null))
     const close = (): void => this.#socket.close(1000, 'the session has lasted an hour')
     const late = this.#deps.clock.setTimer(FAREWELL_MS, close)
     await this.#outbox.empty()

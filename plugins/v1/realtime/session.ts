@@ -113,7 +113,7 @@ export class Session {
         return this.#update(isObject(event.session) ? { ...event.session, type: 'transcription' } : event.session)
       default: {
         const type = JSON.stringify(textOr(event.type, '').slice(0, 64))
-        throw realtimeError('realtime.unsupported', `'type' ${type} is no event that a client sends here`, { param: 'type' })
+        throw realtimeError('realtime.unsupported', `'type' ${type} is not a client event`, { param: 'type' })
       }
     }
   }
@@ -153,7 +153,7 @@ export class Session {
     this.#heard.close()
     const [from, to] = [this.#turn?.from ?? this.#heard.from, this.#heard.end]
     if (to - from < LEAST_TURN) {
-      throw realtimeError('realtime.too_little_audio', `the audio buffer holds ${msOf(to - from)} ms, and 100 are the least that can be committed`)
+      throw realtimeError('realtime.too_little_audio', `the audio buffer holds ${msOf(to - from)} ms, and at least 100 are needed to commit it`)
     }
     const id = this.#turn?.id ?? this.#deps.newId('item')
     this.#turn = null
@@ -215,11 +215,11 @@ export class Session {
     const item = this.#conversation.get(stringIn(event.item_id, 'item_id'))
     const index = countOf(event.content_index)
     const part = item.type === 'message' ? item.parts[index] : undefined
-    if (part?.type !== 'output_audio') throw malformed('item_id', 'must be that of an answer that was spoken, and content_index 0')
+    if (part?.type !== 'output_audio') throw malformed('item_id', 'must be that of a spoken answer, and content_index 0')
     const { audio_end_ms: end } = event
     const ms = Math.ceil(part.spoken.reduce((sum, each) => sum + each.ms, 0))
     if (typeof end !== 'number' || !(end >= 0)) throw malformed('audio_end_ms', 'must be a number of milliseconds')
-    if (end > ms) throw malformed('audio_end_ms', `is ${end}, and the sound of this item ends at ${ms} already`)
+    if (end > ms) throw malformed('audio_end_ms', `is ${end}, but the audio of this item ends at ${ms}`)
     truncate(part, end)
     this.#decided.tell({ type: 'conversation.item.truncated', item_id: item.id, content_index: index, audio_end_ms: end })
   }

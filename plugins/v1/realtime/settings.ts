@@ -69,7 +69,7 @@ const transcriptionSchema = z.looseObject({
 const voiceSchema = z.union([z.string().max(200), z.looseObject({ id: z.string().max(200) })], { error: 'must be the name of a voice' })
 
 const toolSchema = z.looseObject({
-  type: z.literal('function', { error: 'must be function: other tools are not run here' }), name: z.string().min(1)
+  type: z.literal('function', { error: 'must be function: no other tools are supported' }), name: z.string().min(1)
 })
 
 const patchSchema = z.strictObject({
@@ -79,7 +79,7 @@ const patchSchema = z.strictObject({
   instructions: z.string().optional(),
   tools: z.array(toolSchema).max(512).optional(),
   tool_choice: z.union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.literal('function'), name: z.string() })], {
-    error: 'must be auto, none, required, or a function by its name'
+    error: 'must be auto, none, required, or a function by name'
   }).optional(),
   parallel_tool_calls: z.boolean().nullish(),
   max_output_tokens: z.union([z.number().int().min(1), z.literal('inf')], { error: 'must be a whole number above 0, or inf' }).optional(),
@@ -100,7 +100,7 @@ const patchSchema = z.strictObject({
     }).optional()
   }).optional(),
   include: z.array(z.never({ error: 'is not supported here' })).nullish(),
-  prompt: z.null({ error: 'names a prompt that is kept elsewhere: send `instructions`' }).optional(),
+  prompt: z.null({ error: 'is not supported: send `instructions`' }).optional(),
   // told back as they are without, since they have no effect here
   tracing: z.unknown(),
   truncation: z.unknown()
@@ -243,8 +243,8 @@ function formatOf (word: unknown): unknown {
 function refusal (issue: z.core.$ZodIssue, at: string): Error {
   const unknown = issue.code === 'unrecognized_keys' ? issue.keys[0] : undefined
   const path = [at, ...issue.path.map(String), ...unknown === undefined ? [] : [unknown.slice(0, 64)]].join('.')
-  if (unknown !== undefined) return realtimeError('realtime.unsupported', `'${path}' is no setting here: leave it out`, { param: path })
-  if (/\.(prompt|idle_timeout_ms)$/.test(path)) return realtimeError('realtime.unsupported', `'${path}' is not offered here: leave it out`, { param: path })
+  if (unknown !== undefined) return realtimeError('realtime.unsupported', `'${path}' is not a known setting: omit it`, { param: path })
+  if (/\.(prompt|idle_timeout_ms)$/.test(path)) return realtimeError('realtime.unsupported', `'${path}' is not supported here: omit it`, { param: path })
   return svcError('validation.invalid', `'${path}' ${wordsOf(issue)}`, { param: path })
 }
 

@@ -35,7 +35,7 @@ export class Transcripts {
   assertRoom (items: readonly Item[]): void {
     const further = [...new Set(items)].filter(item => !this.#pending.has(item))
     if (this.#samples + samplesIn(further) <= MOST_SAMPLES) return
-    throw realtimeError('realtime.full', 'the transcription engine has more than four minutes to listen to: what came now is left out')
+    throw realtimeError('realtime.full', 'the transcription engine has more than four minutes of audio waiting: the new audio is not transcribed')
   }
 
   /** Has it listened to; an item without sound is none. Null where that is under way, else what came of it at once. */

@@ -77,7 +77,7 @@ export class Answering {
     const next = this.#continued(asked, kept)
     const keeps = keepsFrom(call)
     if (!keeps && next.own.conversation !== null) {
-      throw malformed('conversation', `is not for requests in private, nor for bodies of more than ${MOST_KEPT_BYTES} bytes: send what was said as input`)
+      throw malformed('conversation', `is not available to private requests, nor to bodies of more than ${MOST_KEPT_BYTES} bytes: send the conversation as input`)
     }
     if (asked.background === true) return await this.#inBackground(call, asked, next, kept)
     const own = keeps ? next.own : { ...next.own, isKept: false }
@@ -131,7 +131,7 @@ export class Answering {
 
   async #inBackground (call: Call, asked: Json, { own, body }: Continued, kept: Kept): Promise<Json | SseReply> {
     const { clock } = this.#deps
-    if (!own.isKept || !keepsFrom(call)) throw malformed('background', 'needs a response that is kept: leave store out, or set it to true')
+    if (!own.isKept || !keepsFrom(call)) throw malformed('background', 'needs a response that is kept: omit store, or set it to true')
     const standing = { keeps: true, previous: own.previous, conversation: own.conversation }
     const now = clock.now()
     const id = newId('resp')

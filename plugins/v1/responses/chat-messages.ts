@@ -112,7 +112,7 @@ export class ChatMessages {
   #reasoning ({ content, summary, encrypted_content: secret }: Json): void {
     const own = opened(secret)
     if (own === null && typeof secret === 'string' && secret !== '') {
-      leave(this.#warnings, 'input.*.encrypted_content: left out, only its maker can read it')
+      leave(this.#warnings, 'input.*.encrypted_content: left out, only its provider can read it')
     }
     if (!this.#keepsThoughts) return
     const open = own ?? [...listed(content), ...listed(summary)][0] ?? ''

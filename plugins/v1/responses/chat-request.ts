@@ -122,9 +122,9 @@ function leftOut (
 
 function refuseMembers (asked: Json): void {
   if (asked.conversation != null) throw untranslatable('conversation', 'a conversation that is not kept here')
-  if (asked.prompt != null) throw untranslatable('prompt', 'a prompt that its maker keeps')
-  if (asked.background === true) throw untranslatable('background', 'work in the background')
-  if (asked.truncation != null && asked.truncation !== 'disabled' && asked.truncation !== 'auto') throw untranslatable('truncation', 'this way to leave out what is too long')
+  if (asked.prompt != null) throw untranslatable('prompt', 'a prompt kept by its provider')
+  if (asked.background === true) throw untranslatable('background', 'background mode')
+  if (asked.truncation != null && asked.truncation !== 'disabled' && asked.truncation !== 'auto') throw untranslatable('truncation', 'this truncation strategy')
   if (asked.previous_response_id != null) throw untranslatable('previous_response_id', 'a response that is not kept here')
 }
 

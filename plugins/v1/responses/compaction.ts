@@ -124,7 +124,7 @@ class CompactionWriter implements AnswerWriter {
   /** Throws `responses.no_summary`. */
   whole (): object {
     const summary = this.#summary.trim()
-    if (summary === '') throw responsesError('responses.no_summary', 'the model wrote no summary; ask again, or another model')
+    if (summary === '') throw responsesError('responses.no_summary', 'the model wrote no summary; try again, or use another model')
     return {
       id: newId('resp'), object: 'response.compaction', created_at: this.#createdAt,
       output: [...this.#users, { id: newId('cmp'), type: 'compaction', encrypted_content: sealed(summary) }],

@@ -6,11 +6,11 @@ export const responsesBodySchema = z.looseObject({
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
   store: z.boolean().nullish().meta({ description: 'Whether the response is kept; true by default' }),
-  previous_response_id: z.string().nullish().meta({ description: 'A kept response that this one goes on from' }),
+  previous_response_id: z.string().nullish().meta({ description: 'A kept response to continue from' }),
   conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish().meta({
-    description: 'A kept conversation that goes before the request, and takes it and its answer'
+    description: 'A kept conversation to continue; the request and its answer are added to it'
   }),
-  background: z.boolean().nullish().meta({ description: 'Answer at once, with a response to be asked for until it is complete; with `stream`, its events, which go on when the client leaves' })
+  background: z.boolean().nullish().meta({ description: 'Answer at once, with a response to poll until it is complete; with `stream`, its events; it goes on if the client disconnects' })
 })
 
 const usageSchema = z.looseObject({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() })
@@ -29,7 +29,7 @@ export const compactAnswerSchema = z.looseObject({
 
 export const inputTokensBodySchema = z.looseObject({
   model, input: input.nullish(), instructions, previous_response_id: previous,
-  conversation: conversation.meta({ description: 'A kept conversation that goes before the request' })
+  conversation: conversation.meta({ description: 'A kept conversation that precedes the request' })
 })
 
 export const inputTokensAnswerSchema = z.looseObject({ object: z.literal('response.input_tokens'), input_tokens: z.int() })
@@ -58,16 +58,16 @@ function decimalOnly (value: unknown): unknown {
 }
 
 export const retrieveQuerySchema = z.looseObject({
-  stream: z.stringbool().optional().meta({ description: 'Its events instead of the response itself; those of one that is still being made end with it' }),
+  stream: z.stringbool().optional().meta({ description: 'Stream its events instead of the response itself; those of an unfinished response end with it' }),
   starting_after: z.preprocess(decimalOnly, z.coerce.number().int().min(0)).optional().meta({
-    description: 'Together with `stream`: the `sequence_number` that the events go on behind'
+    description: 'Together with `stream`: the `sequence_number` to continue after'
   })
 })
 
 export const itemsQuerySchema = z.looseObject({
   order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By age' }),
   limit: z.coerce.number().int().min(1).max(100).default(20).meta({ description: 'Maximum number of items' }),
-  after: z.string().max(200).optional().meta({ description: 'Id of the item that the list goes on behind' })
+  after: z.string().max(200).optional().meta({ description: 'Id of the item after which the list continues' })
 })
 
 export const itemListSchema = z.strictObject({
@@ -84,8 +84,8 @@ const metadataSchema = z.record(z.string().max(64), z.string().max(512)).refine(
 const itemsSchema = z.array(z.looseObject({})).max(20)
 
 export const conversationBodySchema = z.looseObject({
-  items: itemsSchema.nullish().meta({ description: 'What was said already, at most 20 items' }),
-  metadata: metadataSchema.nullish().meta({ description: 'At most 16 texts of at most 512 characters, by names of at most 64' })
+  items: itemsSchema.nullish().meta({ description: 'The conversation so far, at most 20 items' }),
+  metadata: metadataSchema.nullish().meta({ description: 'At most 16 values of at most 512 characters, with keys of at most 64' })
 })
 
 export const conversationUpdateSchema = z.looseObject({ metadata: metadataSchema.nullable() })

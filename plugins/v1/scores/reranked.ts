@@ -28,7 +28,7 @@ export async function rerank (
   const parsed = rerankedSchema.safeParse(await jsonOf(answer))
   const isWhole = parsed.success && parsed.data.results.every(({ index }) => index < question.documents.length)
   if (isWhole) return { reranked: parsed.data }
-  throw svcError('dispatch.upstream_failed', 'the reranker answered in an unknown shape')
+  throw svcError('dispatch.upstream_failed', 'the reranker answered in an unknown format')
 }
 
 async function jsonOf (answer: CallAnswer): Promise<unknown> {

@@ -52,9 +52,9 @@ export function questionsOf (first: string | readonly string[], second: string |
   const [queries, documents] = [[first].flat(), [second].flat()] as [string[], string[]]
   if (queries.length === 1) return [{ query: queries[0]!, documents }]
   if (queries.length !== documents.length) {
-    throw wrong('text_1', `has ${queries.length} texts and text_2 ${documents.length}: give one, or as many as there`)
+    throw wrong('text_1', `has ${queries.length} texts and text_2 ${documents.length}: give one, or as many as text_2 has`)
   }
-  if (queries.length > MOST_QUESTIONS) throw wrong('text_1', `has more than ${MOST_QUESTIONS} texts; divide the request`)
+  if (queries.length > MOST_QUESTIONS) throw wrong('text_1', `has more than ${MOST_QUESTIONS} texts; split the request`)
   return queries.map((query, n) => ({ query, documents: [documents[n]!] }))
 }
 

@@ -10,7 +10,7 @@ export const chatBodySchema = z.looseObject({
   omni: z.union([
     z.boolean(), z.strictObject({ servers: namesSchema.optional(), tools: namesSchema.optional() })
   ]).optional().meta({
-    description: 'Opt in to the tool-calling loop: true for the tools that slots serve; `servers` adds those of tool servers, `tools` names single ones. Never reaches the engine'
+    description: 'Opt in to the tool-calling loop: true for the tools that slots serve; `servers` adds those of tool servers, `tools` names individual ones. Never reaches the engine'
   }),
   memory: z.union([
     z.boolean(),
@@ -20,7 +20,7 @@ export const chatBodySchema = z.looseObject({
       retain: z.boolean().optional()
     })
   ]).optional().meta({
-    description: 'Opt in to the memory: what is remembered about the question goes before it, and the exchange is remembered afterwards; `bank` is a dataset (`shared`), also `private:<own name>` where `X-svc-Agent` and `X-svc-Private` say so. Never reaches the engine'
+    description: 'Opt in to the memory: memories relevant to the question are put before it, and the exchange is remembered afterwards; `bank` is a dataset (`shared`), or `private:<own name>` with `X-svc-Agent` and `X-svc-Private`. Never reaches the engine'
   })
 })
 

@@ -15,7 +15,7 @@ export default definePlugin({
       alsoAt: ['/tokenize'],
       tag: 'Chat and text',
       surface: 'tokenize',
-      summary: 'A text or a chat in the tokens of a model',
+      summary: 'A text or a chat as tokens of a model',
       schema: { body: tokenizeBodySchema, response: tokenizeAnswerSchema },
       example: { model: 'agent', prompt: 'Hello' },
       bodyKind: 'buffer',

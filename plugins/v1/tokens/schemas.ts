@@ -5,7 +5,7 @@ const modelSchema = z.string().meta({ description: 'Slot name, model id or `svc/
 export const tokenizeBodySchema = z.looseObject({
   model: modelSchema,
   prompt: z.string().optional().meta({ description: 'A text; or `messages`' }),
-  messages: z.array(z.looseObject({ role: z.string() })).optional().meta({ description: 'A chat, through the template of the model' }),
+  messages: z.array(z.looseObject({ role: z.string() })).optional().meta({ description: 'A chat, rendered with the template of the model' }),
   add_special_tokens: z.boolean().optional().meta({ description: 'Default: true for a text, false for a chat, whose template has them' }),
   return_token_strs: z.boolean().optional()
 })

@@ -56,7 +56,7 @@ async function vectorsIn (answer: CallAnswer, count: number): Promise<Vectors> {
     // told below
   }
   if (vectors.length !== count || vectors.includes(undefined)) {
-    throw svcError('dispatch.upstream_failed', 'the engine answered with something that is no list of embeddings')
+    throw svcError('dispatch.upstream_failed', 'the engine answered with something that is not a list of embeddings')
   }
   return { vectors, tokens: typeof tokens === 'number' && tokens > 0 ? Math.floor(tokens) : 0 }
 }

@@ -30,7 +30,7 @@ export function lengthKept (dispatch: DispatchService): Interceptor {
 }
 
 export function otherLength (length: number): SvcError {
-  return svcError('validation.invalid', `'dimensions': this model makes vectors of ${length} numbers; leave it out`, { param: 'dimensions' })
+  return svcError('validation.invalid', `'dimensions': this model returns vectors of ${length} numbers; omit it`, { param: 'dimensions' })
 }
 
 interface Asked {

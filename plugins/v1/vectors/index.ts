@@ -38,7 +38,7 @@ export default definePlugin({
         alsoAt,
         tag: 'Embeddings and reranking',
         surface: 'rerank',
-        summary: 'Documents in the order in which they answer a query',
+        summary: 'Documents ordered by how well they answer a query',
         schema: { body: rerankBodySchema, response: rerankAnswerSchema },
         example: { model: 'rerank', query: 'What is a panda?', documents: ['A bear', 'A city'] },
         bodyKind: 'buffer',

@@ -34,7 +34,7 @@ export const embeddingsAnswerSchema = z.looseObject({
 export const rerankAnswerSchema = z.looseObject({
   model: z.string().optional(),
   results: z.array(z.looseObject({
-    index: z.int().meta({ description: 'Place of the document in the request' }),
+    index: z.int().meta({ description: 'Index of the document in the request' }),
     relevance_score: z.number()
   })),
   usage: usageSchema.optional()

@@ -136,7 +136,7 @@ t.test('vectors of one text and of several', async t => {
     t.match(await refused.json(), { error })
   }
   engine.answer({ headers: { 'content-type': 'application/json' }, chunks: ['{"data":[]}'] })
-  t.match(await (await gateway.post('/api/embed', { model: 'embed', input: 'x' })).json(), { error: /no list of embeddings/ })
+  t.match(await (await gateway.post('/api/embed', { model: 'embed', input: 'x' })).json(), { error: /not a list of embeddings/ })
 })
 
 t.test('a pull is one of the gateway\'s own, told line by line', async t => {

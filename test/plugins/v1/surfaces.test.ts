@@ -140,7 +140,7 @@ t.test('an engine that refuses, breaks off or fails in the middle of it is told 
     await busy.text()
     t.strictSame([busy.status, busy.headers.get('retry-after')], [503, '7'], `${path} says when to ask again`)
   }
-  for (const [prompt, message] of [['fail', /out of context/], ['cut', /before its answer was over/]] as const) {
+  for (const [prompt, message] of [['fail', /out of context/], ['cut', /before its answer was complete/]] as const) {
     const broken = await post('/v1/fim/completions', { model: 'agent', prompt, stream: true })
     t.match(broken.text, message)
     t.notMatch(broken.text, /\[DONE\]/)

@@ -124,7 +124,7 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     })
     t.equal(answer.status, 200, await answer.clone().text())
     t.equal(answer.headers.get('x-svc-warning'), 'seed: left out, the model\'s API has no such option; ' +
-    'messages.*.reasoning_content: left out, a model takes back only what its maker signed')
+    'messages.*.reasoning_content: left out, a model takes back only what its provider signed')
     t.strictSame(asked(), {
       temperature: 0.5,
       top_k: 5,
@@ -197,7 +197,7 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     const seen = upstream.requests.length
     const bodies: ReadonlyArray<readonly [object, RegExp]> = [
       [{ n: 2 }, /'n'/], [{ logprobs: true }, /'logprobs'/], [{ logit_bias: { 5: 1 } }, /'logit_bias'/], [{ presence_penalty: 1 }, /'presence_penalty'/],
-      [{ modalities: ['text', 'audio'] }, /'modalities': an answer in something else than text/],
+      [{ modalities: ['text', 'audio'] }, /'modalities': an answer other than text/],
       [{ response_format: { type: 'json_object' } }, /'response_format'/], [{ tools: [{ type: 'custom', custom: { name: 'x' } }] }, /'tools\.0': a tool of type 'custom'/],
       [{ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, /'messages\.0\.content\.0': a part of type 'input_audio'/],
       [{ messages: [{ role: 'user', content: [{ type: 'x'.repeat(100_000) }] }] }, /'messages\.0\.content\.0': a part of type 'x{64}' cannot/],

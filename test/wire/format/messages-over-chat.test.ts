@@ -206,7 +206,7 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     says({ deltas: [{ content: 'ok' }] })
     const rows: ReadonlyArray<readonly [object, RegExp | null]> = [
       [{ service_tier: 'standard_only' }, /^service_tier: left out/],
-      [{ output_config: { effort: 'max' } }, /^output_config\.effort: 'max' is told as 'high'/],
+      [{ output_config: { effort: 'max' } }, /^output_config\.effort: 'max' is sent as 'high'/],
       [{ service_tier: 'auto', output_config: { effort: 'high' }, inference_geo: 'global', fallbacks: [] }, null]
     ]
     for (const [body, expected] of rows) {
@@ -222,8 +222,8 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     const bodies: ReadonlyArray<readonly [object, RegExp]> = [
       [{ tools: [{ type: 'computer_20250124', name: 'computer' }] }, /'tools\.0': a tool of type 'computer_20250124'/],
       [{ mcp_servers: [{ url: 'https://x' }] }, /'mcp_servers'/],
-      [{ inference_geo: 'us' }, /'inference_geo': a place where the model is to run/],
-      [{ fallbacks: [{ model: 'other' }] }, /'fallbacks': another model/],
+      [{ inference_geo: 'us' }, /'inference_geo': a region for the model to run in/],
+      [{ fallbacks: [{ model: 'other' }] }, /'fallbacks': a fallback model/],
       [{ messages: [{ role: 'user', content: [{ type: 'container_upload', file_id: 'f' }] }] }, /'messages\.0\.content\.0': a block of type 'container_upload'/],
       [{ messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] }, /'messages\.0\.content\.0\.source': an image that is not in the request/],
       [{ messages: [{ role: 'user', content: [{ type: 'x'.repeat(100_000) }] }] }, /'messages\.0\.content\.0': a block of type 'x{64}' cannot/],
@@ -256,7 +256,7 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     says(busy, { chunks: [...chunksOf(busy).slice(0, 4), 'data: {"error":{"message":"out of memory"}}\n\n'] })
     t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: 'out of memory' } } })
     says(busy, { chunks: ['data: <html>\n\n'] })
-    t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: /no chat completion/ } } })
+    t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: /not a chat completion/ } } })
     says(busy, { chunks: ['data: [DONE]\n\n'] })
     t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: /ended early/ } } })
   })

@@ -188,7 +188,7 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     }
   })
 
-  t.test('how likely each token was is told where it is asked for', async t => {
+  t.test('the probabilities of tokens is told where it is asked for', async t => {
     const row = { token: 'x', logprob: -0.1, bytes: [120], top_logprobs: [] }
     says({ deltas: [], finish: 'stop' }, { headers: JSON_TYPE, chunks: [JSON.stringify({ choices: [{ index: 0, message: { content: 'x' }, logprobs: { content: [row] }, finish_reason: 'stop' }] })] })
     t.match(await client.responses.create({ ...question, include: ['message.output_text.logprobs'], top_logprobs: 2 }), { output: [{ content: [{ text: 'x', logprobs: [row] }] }] })

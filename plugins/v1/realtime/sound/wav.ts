@@ -40,7 +40,7 @@ export class SpokenSound {
 
   /** There is no more. Throws `realtime.not_sound` where no samples could begin. */
   end (): void {
-    if (this.#rate === 0) throw this.#notSound('a WAV file that ends before its sound begins')
+    if (this.#rate === 0) throw this.#notSound('a WAV file that ends before its audio begins')
   }
 
   /** Whether the samples begin now. */
@@ -56,7 +56,7 @@ export class SpokenSound {
       const id = bytes.toString('latin1', at, at + 4)
       const size = bytes.readUInt32LE(at + 4)
       if (id === 'data') {
-        if (this.#rate === 0) throw this.#notSound('a WAV file that does not tell its format')
+        if (this.#rate === 0) throw this.#notSound('a WAV file that does not declare its format')
         // what is streamed says none, or as many as there can be
         this.#left = size === 0 || size >= 0x7fffffff ? Infinity : size
         this.#rest = bytes.subarray(at + 8)
@@ -65,7 +65,7 @@ export class SpokenSound {
       if (id === 'fmt ' && at + 24 <= bytes.length) this.#readFormat(bytes, at + 8)
       at += 8 + size + size % 2
     }
-    if (bytes.length > LONGEST_HEAD) throw this.#notSound('a WAV file whose head has no end')
+    if (bytes.length > LONGEST_HEAD) throw this.#notSound('a WAV file whose header is too long')
     this.#rate = 0
     return false
   }
@@ -76,7 +76,7 @@ export class SpokenSound {
     // 0xfffe says it further behind, and has these bits
     const isPlain = (kind === 1 || kind === 0xfffe) && bits === 16 && channels >= 1 && channels <= 8
     if (!isPlain || rate < RATES.least || rate > RATES.most) {
-      throw this.#notSound(`a WAV file of ${bits} bits, ${channels} channels and ${rate} Hz; 16 bits are asked for`)
+      throw this.#notSound(`a WAV file of ${bits} bits, ${channels} channels and ${rate} Hz; 16 bits are required`)
     }
     this.#rate = rate
     this.#channels = channels
@@ -90,7 +90,7 @@ export class SpokenSound {
   }
 
   #notSound (what: string): Error {
-    return realtimeError('realtime.not_sound', `the speech engine answered with ${what}: only WAV and raw samples can be spoken here; choose an engine that has \`response_format\` wav`)
+    return realtimeError('realtime.not_sound', `the speech engine answered with ${what}: only WAV and raw samples are supported; choose an engine that has \`response_format\` wav`)
   }
 }
 

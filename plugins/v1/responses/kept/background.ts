@@ -66,7 +66,7 @@ export class BackgroundResponses {
   #assertRoom (bytes: number): void {
     const held = [...this.#running.values()].reduce((sum, running) => sum + running.bytes, bytes)
     if (this.#running.size < MOST_RUNNING && held <= MOST_BYTES) return
-    throw responsesError('responses.busy', `${this.#running.size} responses are being made in the background; ask again when one of them is over`)
+    throw responsesError('responses.busy', `${this.#running.size} responses are being generated in the background; try again when one has finished`)
   }
 
   #started (
@@ -90,7 +90,7 @@ export class BackgroundResponses {
   /** A kept response as it stands now: one that is not being made any more, and of which nothing could be kept, has failed. */
   standing (response: Json): Json {
     if (response.background !== true || response.status !== 'queued') return response
-    return this.#running.has(String(response.id)) ? { ...response, status: 'in_progress' } : failed(response, 'what came of it could not be kept')
+    return this.#running.has(String(response.id)) ? { ...response, status: 'in_progress' } : failed(response, 'its result could not be kept')
   }
 
   /** Resolves when it is not being made any more. Rejects with the reason of the signal. */
@@ -111,7 +111,7 @@ export class BackgroundResponses {
   }
 
   stop (): void {
-    for (const [id, { queued }] of this.#running) this.#end(id, failed(queued, 'the gateway stopped while it was being made'), new Error('the gateway stops'))
+    for (const [id, { queued }] of this.#running) this.#end(id, failed(queued, 'the gateway stopped while it was being generated'), new Error('the gateway stops'))
   }
 
   #end (id: string, response: Json, reason: Error): void {
@@ -130,8 +130,8 @@ export class BackgroundResponses {
     try {
       return await made(queued, await answer, events, this.#clock)
     } catch (error) {
-      if (!isSvcError(error) && !signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a response in the background could not be made')
-      return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is no response')
+      if (!isSvcError(error) && !signal.aborted) this.#log.warn({ error: messageOf(error) }, 'a background response failed')
+      return failed(queued, isSvcError(error) ? error.message : 'the engine answered with something that is not a response')
     }
   }
 

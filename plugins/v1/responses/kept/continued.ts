@@ -39,7 +39,7 @@ export function hasToDo ({ previous_response_id: previous, conversation, backgro
  */
 export function continued (asked: Json, store: Ground, target: DispatchTarget | null, mostBytes: number): Continued {
   const { previous_response_id: asks, conversation: inside, ...rest } = asked
-  if (asks != null && inside != null) throw malformed('conversation', 'cannot be had together with previous_response_id: leave one of them out')
+  if (asks != null && inside != null) throw malformed('conversation', 'cannot be combined with previous_response_id: omit one of them')
   const key = inside == null ? 'previous_response_id' : 'conversation'
   const from = inside == null ? asks == null ? null : stringIn(asks, key) : conversationId(inside)
   const context = from === null ? undefined : contextOf(store, from, key)
@@ -55,7 +55,7 @@ export function continued (asked: Json, store: Ground, target: DispatchTarget | 
     if (found === undefined) return { item, isKept: false, sent: [item] }
     // a few bytes may refer to many, and more than once
     left -= found.bytes
-    if (left < 0) throw svcError('request.too_large', `the items that the request refers to have more than the ${mostBytes} bytes that are allowed`)
+    if (left < 0) throw svcError('request.too_large', `the items that the request refers to exceed the limit of ${mostBytes} bytes`)
     return { item: found.item, isKept: true, sent: passed(found.item) }
   })
   const before = context === undefined ? null : from
@@ -65,7 +65,7 @@ export function continued (asked: Json, store: Ground, target: DispatchTarget | 
   const input = [...(context ?? []).flatMap(passed), ...parts.flatMap(({ sent }) => sent)]
   const body = Buffer.from(JSON.stringify({ ...context === undefined ? asked : rest, input }))
   if (body.length > mostBytes) {
-    throw svcError('request.too_large', `with what stands before it the request has ${body.length} bytes, and ${mostBytes} are allowed; start a new conversation`)
+    throw svcError('request.too_large', `with the conversation before it the request has ${body.length} bytes, and ${mostBytes} are allowed; start a new conversation`)
   }
   if (before !== null) store.assertRoom(before, body.length)
   return { body, own, context: context ?? [] }
@@ -80,7 +80,7 @@ function contextOf (store: Ground, id: string, key: 'previous_response_id' | 'co
   const kept = store.get(id)
   if (kept === undefined || kept.object !== (key === 'conversation' ? 'conversation' : 'response')) return undefined
   const { conversation } = kept
-  if (isObject(conversation)) throw malformed(key, `is a response of conversation '${String(conversation.id)}': name that as conversation`)
+  if (isObject(conversation)) throw malformed(key, `is a response of conversation '${String(conversation.id)}': send that as conversation`)
   return store.context(id)
 }
 
@@ -90,5 +90,5 @@ function listOf (input: unknown): readonly unknown[] {
 }
 
 function unknown (at: string): Error {
-  return malformed(at, 'is not kept here: it was deleted or is too old, never was kept, or is kept elsewhere; send the whole conversation as `input`')
+  return malformed(at, 'is not kept here: it was deleted, has expired, was never kept, or is kept elsewhere; send the whole conversation as `input`')
 }

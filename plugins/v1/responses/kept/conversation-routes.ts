@@ -39,7 +39,7 @@ export function conversationRoutes (open: () => Promise<Kept>, clock: Clock): re
   return [
     defineRoute({
       ...common, method: 'POST', url: '/v1/conversations', status: 200,
-      summary: 'A conversation, whose items responses read and add to',
+      summary: 'Creates a conversation, whose items responses read and add to',
       schema: { body: conversationBodySchema, response: conversationSchema },
       example: { items: [{ type: 'message', role: 'user', content: 'My name is Ada.' }] },
       handler: async ({ body: { items, metadata } }) => {
@@ -72,7 +72,7 @@ export function conversationRoutes (open: () => Promise<Kept>, clock: Clock): re
     }),
     defineRoute({
       ...common, method: 'DELETE', url: '/v1/conversations/:id',
-      summary: 'Deletes a conversation with its items; responses that were made in it stay',
+      summary: 'Deletes a conversation with its items; responses created in it stay',
       schema: { params: conversationParamsSchema, response: deletedConversationSchema },
       handler: async ({ params: { id } }) => {
         const { store } = await found(id)
@@ -118,7 +118,7 @@ export function conversationRoutes (open: () => Promise<Kept>, clock: Clock): re
     }),
     defineRoute({
       ...common, method: 'DELETE', url: '/v1/conversations/:id/items/:item',
-      summary: 'Takes an item out of a conversation',
+      summary: 'Removes an item from a conversation',
       schema: { params: conversationItemParamsSchema, response: conversationSchema },
       handler: async ({ params: { id, item } }) => {
         const { store, conversation } = await found(id)
@@ -139,13 +139,13 @@ function shown ({ id, created_at: createdAt, metadata }: Json): Conversation {
 function bounded (items: readonly Json[]): Json[] {
   const full = inputItems(items.map(({ id: _, ...item }) => item))
   if (JSON.stringify(full).length > MOST_BYTES) {
-    throw svcError('request.too_large', `the items have more than the ${MOST_BYTES} bytes that are taken at a time; add them in several requests`)
+    throw svcError('request.too_large', `the items exceed the limit of ${MOST_BYTES} bytes a request; add them in several requests`)
   }
   return full
 }
 
 function noConversation (id: string): Error {
-  return responsesError('responses.no_conversation', `no conversation is kept here as '${id}': it was deleted, is too old, or never was made; POST /v1/conversations makes one`)
+  return responsesError('responses.no_conversation', `no conversation is kept here as '${id}': it was deleted, has expired, or never existed; POST /v1/conversations creates one`)
 }
 
 function noItem (id: string, item: string): Error {

@@ -66,7 +66,7 @@ export class KeptFile {
   /** Where the disk takes nothing, what is kept can still be read. */
   #endOpen (store: KeptResponses): void {
     try {
-      for (const response of store.open()) store.finish(String(response.id), failed(response, 'the gateway stopped while it was being made'))
+      for (const response of store.open()) store.finish(String(response.id), failed(response, 'the gateway stopped while it was being generated'))
     } catch (error) {
       this.#log.error({ error: messageOf(error) }, 'responses of an earlier run could not be ended')
     }

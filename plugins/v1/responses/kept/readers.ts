@@ -37,7 +37,7 @@ export class Readers {
   /** Throws `responses.busy`. @param bytes of what is to be told, where that is known */
   assertRoom (bytes = Infinity): void {
     if (bytes <= SMALL_BYTES || this.#bytes < MOST_BYTES) return
-    throw responsesError('responses.busy', 'kept responses are told to as many readers as may be; ask again when one of them is done')
+    throw responsesError('responses.busy', 'the limit of readers of kept responses is reached; try again when one has finished')
   }
 
   /**

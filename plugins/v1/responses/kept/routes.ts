@@ -21,13 +21,13 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
   return [
     defineRoute({
       method: 'GET', url: '/v1/responses/:id', alsoAt: ['/responses/:id'], tag,
-      summary: 'A response that was kept, or is being made in the background',
+      summary: 'A response that was kept, or is being generated in the background',
       description: 'With `stream=true` the answer is `text/event-stream`, with the events of the Responses API.',
       schema: { params: responseParamsSchema, querystring: retrieveQuerySchema, response: keptAnswerSchema },
       answers: [{ type: 'text/event-stream' }],
       dialect: responsesDialect,
       handler: async ({ params: { id }, query: { stream = false, starting_after: after }, reply }) => {
-        if (!stream && after !== undefined) throw malformed('starting_after', 'is for streams: set stream to true, or leave it out')
+        if (!stream && after !== undefined) throw malformed('starting_after', 'applies to streams only: set stream to true, or omit it')
         const kept = await found(id)
         if (!stream) return answered(kept, id, reply.raw)
         if (after !== undefined) assertFollows(kept, id, after)
@@ -49,7 +49,7 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
     }),
     defineRoute({
       method: 'GET', url: '/v1/responses/:id/input_items', alsoAt: ['/responses/:id/input_items'], tag,
-      summary: 'What a kept response was made of, with all that stands before it in its conversation',
+      summary: 'The input of a kept response, with the whole conversation before it',
       schema: { params: responseParamsSchema, querystring: itemsQuerySchema, response: itemListSchema },
       dialect: responsesDialect,
       handler: async ({ params: { id }, query: { order, limit, after }, reply }) => {
@@ -59,12 +59,12 @@ export function keptRoutes (open: () => Promise<Kept>): readonly AnyRoute[] {
     }),
     defineRoute({
       method: 'POST', url: '/v1/responses/:id/cancel', alsoAt: ['/responses/:id/cancel'], tag, bodyKind: 'none',
-      summary: 'Cancels a response that is being made in the background; one that is over stays as it is',
+      summary: 'Cancels a response that is being generated in the background; a finished one stays as it is',
       schema: { params: responseParamsSchema, response: keptAnswerSchema },
       dialect: responsesDialect,
       handler: async ({ params: { id }, reply }) => {
         const kept = await found(id)
-        if (headOf(kept, id).background !== true) throw responsesError('responses.not_background', `'${id}' was not made with background: true`, { param: 'id' })
+        if (headOf(kept, id).background !== true) throw responsesError('responses.not_background', `'${id}' was not created with background: true`, { param: 'id' })
         kept.background.cancel(id)
         return answered(kept, id, reply.raw)
       }

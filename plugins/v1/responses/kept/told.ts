@@ -129,5 +129,5 @@ function asItStands (kept: Kept, id: string): { readonly key: string, readonly r
 }
 
 export function notFound (id: string): Error {
-  return responsesError('responses.not_found', `no response is kept here as '${id}': it was deleted or is too old, never was kept, or is kept by the upstream that made it`)
+  return responsesError('responses.not_found', `no response is kept here as '${id}': it was deleted, has expired, was never kept, or is kept by the upstream that created it`)
 }

@@ -31,7 +31,7 @@ export function clientEvent (message: string | Buffer): CreateEvent | SteerEvent
   }
   if (type !== 'response.create') throw malformed('type', `is ${typeName(type)}: send response.create, with the body of POST /v1/responses beside it`)
   const { stream_id: lane = null, generate = true, stream: _, background, ...asked } = members
-  if (background === true) throw malformed('background', 'is not for connections: POST the request')
+  if (background === true) throw malformed('background', 'is not supported over WebSockets: POST the request')
   if (typeof generate !== 'boolean') throw malformed('generate', 'must be true or false')
   return { kind: 'create', asked: { ...asked, stream: true }, lane: laneOf(lane), generates: generate }
 }
@@ -48,5 +48,5 @@ export function laneIn (message: string | Buffer): string | null {
 
 function laneOf (lane: unknown): string | null {
   if (lane === null || (typeof lane === 'string' && lane !== '' && lane.length <= LONGEST_LANE)) return lane
-  throw malformed('stream_id', `must be a text of 1 to ${LONGEST_LANE} characters`)
+  throw malformed('stream_id', `must be a string of 1 to ${LONGEST_LANE} characters`)
 }

@@ -44,7 +44,7 @@ export async function preparedTurn (asked: Json, deps: TurnDeps): Promise<Prepar
   const body = longer ?? Buffer.from(JSON.stringify(whole))
   if (body.length > mostBytes) throw svcError('request.too_large', `the request has ${body.length} bytes, and ${mostBytes} are allowed`)
   const mayKeep = store !== null && !isPrivate(headers)
-  if (!mayKeep && own.conversation !== null) throw malformed('conversation', 'is not for requests in private: send what was said as input')
+  if (!mayKeep && own.conversation !== null) throw malformed('conversation', 'is not available to private requests: send the conversation as input')
   // a kept response cannot build on one that is not kept
   const isAlone = own.previous !== null && made.get(own.previous) !== undefined
   const part = isAlone ? { ...own, previous: null, input: [...context, ...own.input] } : own

@@ -65,7 +65,7 @@ class Connection {
   #take (event: CreateEvent, bytes: number): void {
     let held = 0
     const hold = (more: number): void => {
-      if (this.#shared.held + more > MOST_BYTES) throw responsesError('responses.busy', 'the requests of all connections are as much as may be; ask again when one of them is over')
+      if (this.#shared.held + more > MOST_BYTES) throw responsesError('responses.busy', 'the limit of requests over all WebSockets is reached; ask again when one has finished')
       held += more
       this.#shared.held += more
     }
@@ -118,7 +118,7 @@ class Connection {
 
 /** Nothing here can be told to a model that is answering. */
 function steerFailed ({ previous, input }: SteerEvent): string {
-  const message = 'responses cannot be steered here: send the input with response.create when the response is over'
+  const message = 'responses cannot be steered here: send the input with response.create when the response is complete'
   const error = { type: 'invalid_request_error', code: 'steering_not_supported', message }
   return JSON.stringify({ type: 'response.steer.failed', sequence_number: 0, steer: { previous_response_id: previous, input }, error })
 }

@@ -36,7 +36,7 @@ export async function answerTurn (
   if (answer.status !== 200) return await tell(JSON.stringify(await refused(answer)))
   if (answer.headers['content-type']?.startsWith('text/event-stream') === true) return await passed(answer, deps.clock, turn, tell)
   const said = parsed((await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8'))
-  if (!isObject(said) || said.object !== 'response') throw svcError('dispatch.upstream_failed', 'the engine answered with something that is no response')
+  if (!isObject(said) || said.object !== 'response') throw svcError('dispatch.upstream_failed', 'the engine answered with something that is not a response')
   await toldWhole(said, turn, tell)
 }
 

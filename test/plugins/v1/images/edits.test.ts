@@ -74,7 +74,7 @@ t.test('the openai client changes images', async t => {
     t.match(plainly.data, [{ url: /^\/api\/images\/cache/, b64_json: /^iVBOR/ }])
   })
 
-  t.test('the model may stand anywhere in the form', async t => {
+  t.test('the model may be anywhere in the form', async t => {
     const post = (...parts: readonly Part[]): Promise<Response> =>
       gateway.fetch('/v1/images/edits', { method: 'POST', headers: { 'content-type': FORM_TYPE }, body: formOf(...parts) })
     const image = encodePng(plain(64, 64))
