@@ -115,7 +115,7 @@ t.test('one in standby takes over from a gateway that is killed, tells an approv
   t.equal((await fetch(`${url}/health/ready`)).status, 200)
   const svc = on(url)
   t.match(await svc('list', '--state', 'all'), { code: 0, stdout: new RegExp(` failed\\n${id.slice(0, 8)}: the gateway ended after it was approved: it may have run`) })
-  t.match(await svc('approve', id), { code: 1, stderr: /is failed already; nothing was changed \(approvals\.already_resolved\)/ })
+  t.match(await svc('approve', id), { code: 1, stderr: /is already failed; nothing was changed \(approvals\.already_resolved\)/ })
   t.equal(readFileSync(join(home, 'ran'), 'utf8'), 'once ')
 
   const watching = new FakeProcess()

@@ -14,7 +14,7 @@ import { agentLifecycleRef, agentOffersRef, agentsRef } from './ref.js'
 import { serviceRunner } from './service-runner.js'
 
 const configSchema = z.strictObject({
-  model: z.string().min(1).max(256).default('svc/agent').meta({ description: 'The model that agents are told to ask for' })
+  model: z.string().min(1).max(256).default('svc/agent').meta({ description: 'Model that agents are configured to use' })
 })
 
 /** Agents: what plugins describe, pointed at this gateway. */

@@ -175,7 +175,7 @@ export class Lifecycle implements AgentLifecycle {
     const other = this.#book.all().find(({ name, installed_at: at }) => name !== id && at !== null)
     if (other === undefined || order.switch === true) return other
     throw agentError('agent.already_installed',
-      `${other.name} is installed, and one agent is at a time: \`svc agent install ${id} --switch\` takes it away`, { details: { agent: id, installed: other.name } })
+      `${other.name} is installed, and only one agent can be: \`svc agent install ${id} --switch\` uninstalls it`, { details: { agent: id, installed: other.name } })
   }
 
   async #begin (agent: AgentDescriptor, verb: AgentRecord['verb'], plan: Plan): Promise<AgentStatus> {

@@ -21,7 +21,7 @@ export function serviceRunner (lifecycle: Lifecycle, daemons: DaemonService, id:
         case 'enable':
           return `${id} starts with the gateway`
         case 'disable':
-          throw new Error(`an agent that is installed starts with the gateway; \`svc agent uninstall ${id}\` takes it away`)
+          throw new Error(`an installed agent starts with the gateway; \`svc agent uninstall ${id}\` removes it`)
         default:
           if (verb === 'restart' || daemons.status(daemon).state !== 'running') await lifecycle.restart(id)
           return `${id} answers`

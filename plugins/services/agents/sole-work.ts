@@ -17,7 +17,7 @@ export class SoleWork {
     const first = this.#line.find(({ isBrief }) => !isBrief)
     if (first !== undefined) {
       throw agentError('agent.busy',
-        `${first.id} is being changed: try it again when \`svc agent status ${first.id}\` says that it is done`, { details: { agent: id, under_way: first.id } })
+        `${first.id} is being changed: try again when \`svc agent status ${first.id}\` shows that it is done`, { details: { agent: id, under_way: first.id } })
     }
     return await this.#enter(id, false, work)
   }

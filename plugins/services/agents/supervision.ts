@@ -65,7 +65,7 @@ export class Supervision {
     void sole.after(name, async () => {
       const [record, agent] = [book.find(name), known.find(name)]
       if (record === undefined || !isUnderWay(record) || (agent === undefined && !isRemoval(record))) return
-      log.info({ agent: name, verb }, `the ${verb} of ${name} was cut off and goes on`)
+      log.info({ agent: name, verb }, `the ${verb} of ${name} was interrupted and continues`)
       if (isRemoval(record)) return await provisioning.remove(name)
       // its server was started by a gateway that is gone: one that lives is taken over, and asked only then
       if (record.phases.start?.status === 'done' && record.problem === null) await provisioning.launch(agent!)

@@ -48,7 +48,7 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
   resume (): void {
     const { rows, log } = this.#options
     for (const row of rows.list({ state: 'approved', limit: MOST_PENDING * 10 })) {
-      const message = 'the gateway ended after it was approved: it may have run, wholly or in part; look before you ask for it again'
+      const message = 'the gateway stopped after it was approved: it may have run, wholly or in part; check before you request it again'
       log.warn({ approval: row.id, tool: row.tool, server: row.server }, `approved call of ${row.tool}: ${message}`)
       this.#finish(row, { kind: 'failed', error: { code: 'approvals.interrupted', message } })
     }
@@ -143,12 +143,12 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
   #requireRoom ({ server, tool, actor }: ApprovalRequest, bytes: number): void {
     const { rows } = this.#options
     if (bytes > MOST_ARGUMENT_BYTES) {
-      throw approvalsError('approvals.too_large', `the arguments of ${tool} have ${bytes} bytes; a call that an operator has to approve may have ${MOST_ARGUMENT_BYTES}`, { details: { server, tool } })
+      throw approvalsError('approvals.too_large', `the arguments of ${tool} have ${bytes} bytes; the limit for a call that an operator has to approve is ${MOST_ARGUMENT_BYTES}`, { details: { server, tool } })
     }
     const isFull = rows.pending() >= MOST_PENDING
     if (!isFull && rows.pending(actor) < MOST_PENDING_OF_ONE) return
-    const who = isFull ? `${MOST_PENDING} calls wait` : `${MOST_PENDING_OF_ONE} calls of this agent wait`
-    throw approvalsError('approvals.inbox_full', `${who} for an approval already; ask again when an operator has decided some of them`, { details: { server, tool } })
+    const who = isFull ? `${MOST_PENDING} calls already wait` : `${MOST_PENDING_OF_ONE} calls of this agent already wait`
+    throw approvalsError('approvals.inbox_full', `${who} for an approval; try again when an operator has decided some of them`, { details: { server, tool } })
   }
 
   /** Never rejects. */
@@ -204,7 +204,7 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     this.#deadlines.drop(id)
     if (row !== null) return row
     const { state, tool } = this.#row(id)
-    throw approvalsError('approvals.already_resolved', `this call of ${tool} is ${state} already; nothing was changed`, { details: { id, state } })
+    throw approvalsError('approvals.already_resolved', `this call of ${tool} is already ${state}; nothing was changed`, { details: { id, state } })
   }
 
   #row (id: string): ApprovalRow {

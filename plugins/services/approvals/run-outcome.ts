@@ -20,7 +20,7 @@ export function runOutcome (outcome: ToolOutcome): RunOutcome {
 function contentOutcome ({ content, structuredContent, isError }: ToolContent): RunOutcome {
   if (isError !== true) return { kind: 'done', value: structuredContent ?? { content } }
   const texts = content.map(part => (part as { text?: unknown }).text).filter(text => typeof text === 'string')
-  return { kind: 'failed', error: { code: 'mcp.tool_failed', message: shownMessage(texts.join('\n') || 'the tool failed without a word') } }
+  return { kind: 'failed', error: { code: 'mcp.tool_failed', message: shownMessage(texts.join('\n') || 'the tool failed without a message') } }
 }
 
 /**
@@ -34,7 +34,7 @@ export function toolOutcome (
   if (state === 'denied') {
     return failed(approvalsError('approvals.denied', `an operator denied the call of ${tool}${reason === null ? '' : `: ${reason}`}`))
   }
-  if (state === 'expired') return failed(approvalsError('approvals.expired', `no operator decided about the call of ${tool} in time`))
+  if (state === 'expired') return failed(approvalsError('approvals.expired', `no operator decided on the call of ${tool} in time`))
   const { code, message } = error ?? { code: 'system.internal', message: 'the call failed' }
   return failed(errorOf(code, message))
 }

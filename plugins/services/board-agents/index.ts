@@ -16,9 +16,9 @@ export default definePlugin({
       agents: () => agents.list().filter(({ id }) => lifecycle.errands(id) !== null).map(({ id, name }) => ({ id, label: name })),
       run: async ({ run, agent, board: slug, task }, world) => {
         const errand = await lifecycle.errands(agent)?.(promptOf(slug, task))
-        if (errand === undefined) throw new Error(`${agent} is not installed any more`)
+        if (errand === undefined) throw new Error(`${agent} is no longer installed`)
         const { program, args, env, folder, problem } = errand
-        if (task.workspace !== null && !isAbsolute(task.workspace)) throw new Error(`the workspace of the task is no absolute path: ${task.workspace}`)
+        if (task.workspace !== null && !isAbsolute(task.workspace)) throw new Error(`the workspace of the task is not an absolute path: ${task.workspace}`)
         const place = { SVC_AGENT: agent, SVC_BOARD: slug, SVC_TASK: task.id, SVC_RUN: run }
         const ended = runProgram(deps, { command: program, args, folder: task.workspace ?? folder, env: { ...env, ...place }, input: '' }, world)
         const failure = await ended.then(problem, async (error: unknown) => {

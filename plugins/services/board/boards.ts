@@ -44,8 +44,8 @@ export class Boards {
 
   create (slug: string, { name = slug, icon = null, desc = '' }: BoardWords): BoardView {
     const boards = this.list()
-    if (boards.some(board => board.slug === slug)) throw boardError('board.exists', `a board is called '${slug}' already`, { details: { board: slug } })
-    if (boards.length >= MOST_BOARDS) throw boardError('board.full', `there are ${MOST_BOARDS} boards, which is as many as may be`)
+    if (boards.some(board => board.slug === slug)) throw boardError('board.exists', `a board is already called '${slug}'`, { details: { board: slug } })
+    if (boards.length >= MOST_BOARDS) throw boardError('board.full', `there are ${MOST_BOARDS} boards, which is the maximum`)
     this.#database.run('INSERT INTO boards (slug, name, icon, description, created) VALUES (?, ?, ?, ?, ?)', slug, name, icon, desc, this.#now())
     return this.#view(slug)
   }
@@ -59,7 +59,7 @@ export class Boards {
 
   remove (slug: string): void {
     this.slugOf(slug)
-    if (slug === DEFAULT) throw boardError('board.invalid_body', 'the default board stays; delete its tasks instead')
+    if (slug === DEFAULT) throw boardError('board.invalid_body', 'the default board cannot be deleted; delete its tasks instead')
     this.#database.transaction(() => {
       if (this.current === slug) this.switch(DEFAULT)
       this.#database.run('DELETE FROM boards WHERE slug = ?', slug)

@@ -92,7 +92,7 @@ export class Dispatch {
   /** Ends the agent of a task and makes it ready again. Resolves when the agent has ended; false where none works at it. */
   async reclaim (task: string): Promise<boolean> {
     const running = [...this.#running.values()].find(({ claim }) => claim.task.id === task)
-    running?.abort.abort(ending('stopped', 'the task was taken back'))
+    running?.abort.abort(ending('stopped', 'the task was reclaimed'))
     await running?.done
     return running !== undefined
   }
@@ -127,7 +127,7 @@ export class Dispatch {
   async #run ({ run, task, agent }: Claim, runner: AgentRunner, abort: AbortController): Promise<void> {
     const { board, clock, settings, log } = this.#deps
     const timer = clock.setTimer(settings.claim_ttl * 1000, () => {
-      abort.abort(ending('timed_out', `the agent was not done after ${settings.claim_ttl} seconds`))
+      abort.abort(ending('timed_out', `the agent did not finish within ${settings.claim_ttl} seconds`))
     })
     const lines = new LogWriter(clock, text => {
       try {

@@ -12,20 +12,20 @@ const seconds = z.number().min(1).max(7 * 86_400)
 
 const configSchema = z.strictObject({
   tick_interval_s: seconds.default(30).meta({ description: 'How often ready tasks are looked for; changes of the board are noticed at once' }),
-  failure_limit: z.int().min(1).max(100).default(3).meta({ description: 'A task that failed so often in a row is blocked' }),
+  failure_limit: z.int().min(1).max(100).default(3).meta({ description: 'Failures in a row after which a task is blocked' }),
   claim_ttl_s: seconds.default(3600).meta({ description: 'How long an agent may work on a task' }),
-  max_in_flight: z.int().min(1).max(64).default(2).meta({ description: 'Agents that work at a time' }),
+  max_in_flight: z.int().min(1).max(64).default(2).meta({ description: 'Maximum number of agents that work at a time' }),
   plan: z.strictObject({
-    max_tokens: z.int().min(64).max(65_536).default(4096).meta({ description: 'Of an answer of the model that specifies or decomposes a task' }),
+    max_tokens: z.int().min(64).max(65_536).default(4096).meta({ description: 'Maximum tokens in an answer of the model that specifies or decomposes a task' }),
     timeout_s: seconds.default(300).meta({ description: 'How long that model may take to answer' }),
-    most_parts: z.int().min(1).max(50).default(12).meta({ description: 'Parts that a task is split into' }),
-    most_depth: z.int().min(1).max(10).default(2).meta({ description: 'Levels of parts below a task: with 1, parts are not split again' }),
-    auto_per_hour: z.int().min(1).max(1000).default(20).meta({ description: 'Questions of `auto_decompose` to a model within an hour; further tasks wait' })
+    most_parts: z.int().min(1).max(50).default(12).meta({ description: 'Maximum number of parts that a task is split into' }),
+    most_depth: z.int().min(1).max(10).default(2).meta({ description: 'Maximum levels of parts below a task: with 1, parts are not split again' }),
+    auto_per_hour: z.int().min(1).max(1000).default(20).meta({ description: 'Maximum calls of `auto_decompose` to a model per hour; further tasks wait' })
   }).prefault({}).meta({ description: '`specify` and `decompose`' }),
   agents: z.record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/), z.strictObject({
     command: z.array(z.string().min(1)).min(1).meta({ description: 'Program and arguments' }),
     label: z.string().default(''),
-    folder: z.string().nullable().default(null).meta({ description: 'Where it runs; default is where the gateway does' }),
+    folder: z.string().nullable().default(null).meta({ description: 'Working directory; default is that of the gateway' }),
     env: z.record(z.string(), z.string()).default({})
   })).default({}).meta({ description: 'Programs of this machine that can be given tasks' })
 })

@@ -45,7 +45,7 @@ export class Tasks {
     const { database, events, now } = this.#deps
     return database.transaction(() => {
       const { count } = database.get<{ count: number }>('SELECT count(*) AS count FROM tasks WHERE board = ?', board)!
-      if (count >= MOST_TASKS) throw boardError('board.full', `board '${board}' has ${MOST_TASKS} tasks, which is as many as may be; delete some`)
+      if (count >= MOST_TASKS) throw boardError('board.full', `board '${board}' has ${MOST_TASKS} tasks, which is the maximum; delete some`)
       const id = this.#newId()
       const at = now()
       database.run('INSERT INTO tasks (id, board, title, status, created_by, created, updated_at, revision) VALUES (?, ?, ?, \'triage\', ?, ?, ?, 0)',
@@ -95,7 +95,7 @@ export class Tasks {
     return database.transaction(() => {
       const row = this.row(board, id)
       const { count } = database.get<{ count: number }>('SELECT count(*) AS count FROM comments WHERE task = ?', id)!
-      if (count >= MOST_COMMENTS) throw boardError('board.full', `task '${id}' has ${MOST_COMMENTS} comments, which is as many as may be`)
+      if (count >= MOST_COMMENTS) throw boardError('board.full', `task '${id}' has ${MOST_COMMENTS} comments, which is the maximum`)
       this.say(row, author, body)
       return this.get(board, id)
     })
@@ -169,9 +169,9 @@ export class Tasks {
       throw boardError('board.invalid_status', `task '${row.id}' cannot be ${status}: ${why}`, { details: { task: row.id, status: row.status } })
     }
     // also when it is there already: without its time it would never leave
-    if (status === 'scheduled' && schedule === null) refuse('`schedule` says when it is to become ready, in epoch seconds')
+    if (status === 'scheduled' && schedule === null) refuse('`schedule` must say when it becomes ready, in epoch seconds')
     if (status === row.status) return
-    if (status === 'running') refuse('it runs when it is dispatched; make it ready')
+    if (status === 'running') refuse('it starts when it is dispatched; move it to ready')
     const open = status === 'ready' ? this.#openParents(row.id) : []
     if (open.length > 0) refuse(`it depends on ${open.slice(0, 5).join(', ')}, not done yet`)
   }
@@ -184,7 +184,7 @@ export class Tasks {
     if (parent === child) invalid(`task '${child}' cannot depend on itself`)
     const above = database.get(`WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT child FROM links JOIN below ON parent = below.id)
       SELECT id FROM below WHERE id = ?`, child, parent)
-    if (above !== undefined) invalid(`'${parent}' depends on '${child}' already, itself or by way of others`)
+    if (above !== undefined) invalid(`'${parent}' already depends on '${child}', directly or indirectly`)
     const { count } = database.get<{ count: number }>('SELECT count(*) AS count FROM links WHERE parent = ? OR child = ?', parent, child)!
     if (count >= MOST_LINKS) throw boardError('board.full', `a task has at most ${MOST_LINKS} links`)
     database.run('INSERT OR IGNORE INTO links (parent, child) VALUES (?, ?)', parent, child)

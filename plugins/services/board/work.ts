@@ -44,7 +44,7 @@ export class Work implements BoardWork {
   async reclaim (board: string, task: string): Promise<Task> {
     this.#board.tasks.row(board, task)
     if (!await this.#dispatch.reclaim(task)) {
-      throw boardError('board.invalid_status', `no agent works at task '${task}'`, { details: { task } })
+      throw boardError('board.invalid_status', `no agent is working on task '${task}'`, { details: { task } })
     }
     return this.#board.task(board, task)
   }

@@ -14,7 +14,7 @@ const comfyui = defineService({
   page: '/',
   mdns: true,
   publicUrlVariable: 'SVC_COMFYUI_PUBLIC_URL',
-  hints: ['it runs as a slot: svc slot edit changes it, and images start it by themselves'],
+  hints: ['it runs as a slot: svc slot edit changes it, and image requests start it'],
   slot: 'image',
   slotOffer: { bytes: null, data: 'comfyui' }
 })

@@ -27,7 +27,7 @@ export const openWebui = defineService({
   mdns: true,
   publicUrlVariable: 'SVC_OPENWEBUI_PUBLIC_URL',
   probeUrlVariable: 'SVC_OPENWEBUI_PROBE_URL',
-  hints: ['speech needs ffmpeg on PATH', 'who opens it first makes the account of its administrator'],
+  hints: ['speech needs ffmpeg on PATH', 'the first person to open it creates its administrator account'],
   python: {
     package: 'open-webui',
     version: VERSION,

@@ -127,7 +127,7 @@ t.test('a gated call waits, runs once when it is approved, and tells its result'
   t.equal(status, 200)
   t.match(json, { approval: { id, state: 'executed', decided_by: 'dashboard', result: { started: true }, error: null } })
   t.same(gateway.ran, [{ args: PULL, actor: 'mcp:hermes' }], 'with the arguments as they were given, in the name of the agent')
-  t.match(await gateway.approve(id), { status: 409, json: { error: { code: 'approvals.already_resolved', message: /executed already/ } } })
+  t.match(await gateway.approve(id), { status: 409, json: { error: { code: 'approvals.already_resolved', message: /already executed/ } } })
   t.match(await gateway.deny(id), { status: 409 })
   t.equal(gateway.ran.length, 1)
   t.same(await gateway.list(), [])
@@ -318,7 +318,7 @@ t.test('an entry expires after its time, and setting the wall clock changes noth
   await clock.advance(1)
   await events.until(({ data }) => data.kind === 'expired')
   t.match(await gateway.one(id), { state: 'expired', decided_by: null, expires_at: null })
-  t.match(await gateway.approve(id), { status: 409, json: { error: { message: /expired already/ } } })
+  t.match(await gateway.approve(id), { status: 409, json: { error: { message: /already expired/ } } })
 
   const soon = idOf(await gateway.ask())
   await clock.advance(DAY_MS / 2)

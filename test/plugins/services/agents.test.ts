@@ -308,9 +308,9 @@ t.test('what cannot work is refused before anything is done', async t => {
   const cases = [
     [{ name: 'wide' }, 409, 'agent.window_too_small', /needs a context window of 64000 tokens, and that of svc\/agent has 8192/],
     [{ name: 'codex' }, 409, 'agent.cannot_install', /svc agent run codex/],
-    [{ name: 'asks', form: 'python' }, 409, 'agent.cannot_install', /does not come as python/],
-    [{ name: 'asks', offline: true }, 409, 'agent.cannot_install', /nothing of Asks is here, and nothing may be brought/],
-    [{ name: 'plain', skip_phases: ['packages'] }, 409, 'agent.cannot_install', /nothing of Plain is here/],
+    [{ name: 'asks', form: 'python' }, 409, 'agent.cannot_install', /is not available as python/],
+    [{ name: 'asks', offline: true }, 409, 'agent.cannot_install', /Asks is not here, and nothing may be downloaded/],
+    [{ name: 'plain', skip_phases: ['packages'] }, 409, 'agent.cannot_install', /Plain is not here/],
     [{ name: 'nobody' }, 404, 'agent.unknown', /there is no agent 'nobody'/],
     [{}, 400, 'agent.name_required', /name/]
   ] as const
@@ -340,7 +340,7 @@ t.test('a failed installation says why, and is no obstacle to another', async t 
   t.match(await gateway.ended('serves'), { status: 'broken', problem: 'no registry answers' })
   brought.hold = null
   t.match(await gateway.call('POST', '/api/agents/serves/restart'), {
-    status: 502, json: { error: { code: 'agent.restart_failed', message: /nothing of Serves is here to start/ } }
+    status: 502, json: { error: { code: 'agent.restart_failed', message: /Serves is not here to start/ } }
   })
 })
 

@@ -172,7 +172,7 @@ const cline = defineAgent({
     prepare: [['auth', ...clineAccess(world)]],
     args: ['-P', 'openai', '-m', world.model]
   }),
-  hints: world => [`Tell it of the model: cline auth ${clineAccess(world).join(' ')}`]
+  hints: world => [`Configure the model: cline auth ${clineAccess(world).join(' ')}`]
 })
 
 function clineProviders (world: AgentWorld): Record<string, unknown> {

@@ -57,7 +57,7 @@ export class AgentServers {
     const { form, environment: image } = record
     // its packages never came, or its plugin describes no image any more
     if (form !== 'container' || image === null || install.container === undefined) {
-      throw agentError('agent.restart_failed', `nothing of ${agent.name} is here to start: \`svc agent reprovision ${id} --repair\` brings it`)
+      throw agentError('agent.restart_failed', `${agent.name} is not here to start: \`svc agent reprovision ${id} --repair\` restores it`)
     }
     const mounts = [{ source: data, target: install.container.data, readOnly: false }]
     await daemons.run({ ...place, env: run.env, form: { kind: 'container', image, command: run.serverArgs, mounts } }, { signal })
@@ -77,7 +77,7 @@ export class AgentServers {
       if (status !== null && status < 400) return { asked: true, status }
       const { state, problem } = daemons.status(daemonOf(id))
       if (state !== 'running') throw agentError('agent.restart_failed', problem ?? `${name} is not running`)
-      if (clock.monotonic() - began > UP_MS) throw agentError('agent.restart_failed', `${name} runs and does not answer at ${url}`)
+      if (clock.monotonic() - began > UP_MS) throw agentError('agent.restart_failed', `${name} is running but does not answer at ${url}`)
       await pause(clock, LOOK_EVERY_MS, signal)
       signal.throwIfAborted()
     }

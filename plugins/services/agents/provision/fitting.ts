@@ -18,7 +18,7 @@ export async function fittingForm (
   const { id, name, minContext = 0, install = {} } = agent
   const forms = installForms.filter(form => install[form] !== undefined && (wanted === undefined || wanted === form))
   if (forms.length === 0) {
-    throw cannotInstall(agent, Object.keys(install).length > 0 ? `${name} does not come as ${wanted!}`
+    throw cannotInstall(agent, Object.keys(install).length > 0 ? `${name} is not available as ${wanted!}`
       : `${name} is not installed by the gateway: install it as its makers describe, then run \`svc agent run ${id}\``)
   }
   const window = await known.window(signal)
@@ -52,5 +52,5 @@ function cannotInstall ({ id }: AgentDescriptor, why: string): SvcError {
 
 /** For an order that may bring nothing. */
 export function nothingHere (agent: AgentDescriptor): SvcError {
-  return cannotInstall(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
+  return cannotInstall(agent, `${agent.name} is not here, and nothing may be downloaded`)
 }

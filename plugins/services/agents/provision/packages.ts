@@ -33,7 +33,7 @@ export class AgentPackages {
     const { environments, daemons, signal } = this.#deps
     const { form, wanted_version: wanted, environment: before, version } = record
     const order = orderOf(agent, form, wanted)
-    if (order === null) throw agentError('agent.install_failed', `${agent.name} no longer comes as ${form}`)
+    if (order === null) throw agentError('agent.install_failed', `${agent.name} is no longer available as ${form}`)
     const previous = before === null ? null : { environment: before, version }
     const now = (environment: string, is: string): Partial<AgentRecord> => ({ environment, version: is, previous })
     if ('image' in order) {

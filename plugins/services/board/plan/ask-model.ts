@@ -57,14 +57,14 @@ interface Completion {
 function planOf<T> (model: string, text: string, schema: z.ZodType<T>): T {
   const choice = (parsed(text) as Completion | null)?.choices?.[0]
   const content = choice?.message?.content
-  if (typeof content !== 'string') throw noPlan(`the model ${model} answered without a text`)
-  if (choice?.finish_reason === 'length') throw noPlan(`the answer of the model ${model} was longer than it may be`)
+  if (typeof content !== 'string') throw noPlan(`the model ${model} answered without text`)
+  if (choice?.finish_reason === 'length') throw noPlan(`the answer of the model ${model} is too long`)
   const said = content.replace(/^\s*<think>[\s\S]*?<\/think>/, '').trim()
   const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(said)
   const value = parsed(fenced?.[1] ?? said)
-  if (value === null) throw noPlan(`the model ${model} answered with no JSON: ${shown(said)}`)
+  if (value === null) throw noPlan(`the model ${model} answered with something that is not JSON: ${shown(said)}`)
   const checked = schema.safeParse(value)
-  if (!checked.success) throw noPlan(`the answer of the model ${model} does not fit: ${checked.error.issues.slice(0, 5).map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')}`)
+  if (!checked.success) throw noPlan(`the answer of the model ${model} is invalid: ${checked.error.issues.slice(0, 5).map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')}`)
   return checked.data
 }
 
@@ -82,7 +82,7 @@ async function textOf ({ body }: CallAnswer): Promise<string> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > MOST_ANSWER_BYTES) throw noPlan('the answer of the model was longer than it may be')
+    if (size > MOST_ANSWER_BYTES) throw noPlan('the answer of the model is too long')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

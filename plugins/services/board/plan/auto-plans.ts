@@ -124,7 +124,7 @@ export class AutoPlans {
     database.transaction(() => {
       this.#queue.planned(task)
       const row = tasks.rows.find(task)
-      if (row?.status === 'triage') tasks.say(row, 'system', `Not decomposed by itself: ${why}`.slice(0, 2000))
+      if (row?.status === 'triage') tasks.say(row, 'system', `Not decomposed automatically: ${why}`.slice(0, 2000))
     })
   }
 }

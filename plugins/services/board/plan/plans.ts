@@ -48,7 +48,7 @@ export class Plans implements BoardPlans {
   decompose (board: string, id: string, call: PlanCall): Promise<Task> {
     const { plan: { most_depth: depth, most_parts: parts }, runners } = this.#deps
     if (this.#board.tasks.row(board, id).depth >= depth) {
-      throw boardError('board.too_deep', `task '${id}' was split off ${depth} ${depth === 1 ? 'level' : 'levels'} deep, which is as deep as parts may be`, { details: { task: id } })
+      throw boardError('board.too_deep', `task '${id}' was split off ${depth} ${depth === 1 ? 'level' : 'levels'} deep, which is the maximum`, { details: { task: id } })
     }
     return this.#once(board, id, call, async task => {
       const agents = runners().flatMap(runner => runner.agents().map(agent => agent.id))
@@ -86,7 +86,7 @@ export class Plans implements BoardPlans {
   }
 
   #mustBeFree (id: string): void {
-    if (this.#running.has(id)) throw boardError('board.invalid_status', `a model plans task '${id}' at this moment`, { details: { task: id } })
+    if (this.#running.has(id)) throw boardError('board.invalid_status', `a model is already planning task '${id}'`, { details: { task: id } })
   }
 
   #ask<T> (question: Question<T>, call: PlanCall): Promise<T> {

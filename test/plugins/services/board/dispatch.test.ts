@@ -119,7 +119,7 @@ t.test('a run that fails or takes too long gives the task back, until it has fai
   await it.clock.advance(60_000)
   await until(() => it.works[1]!.signal.aborted, 'the claim ends')
   const blocked = await it.task(id)
-  t.match(blocked, { status: 'blocked', block_reason: /^2 runs failed, the last with: the agent was not done after 60 seconds$/ })
+  t.match(blocked, { status: 'blocked', block_reason: /^2 runs failed, the last with: the agent did not finish within 60 seconds$/ })
   t.strictSame(blocked.runs.map(({ state }) => state), ['failed', 'timed_out'])
   await it.api('PATCH', `/tasks/${id}`, { status: 'ready' })
   await until(() => it.works.length === 3, 'an operator may say that it can go on')

@@ -85,17 +85,17 @@ t.test('a model specifies and decomposes tasks', async t => {
     const { id } = await add({ title: 'wall' })
     const before = await task(id)
     for (const [said, why] of [
-      ['I would rather not', /answered with no JSON: I would rather not; nothing was changed/],
-      ['{"title": "x"', /no JSON/],
-      ['[1]', /does not fit/],
-      [{ title: '', body: 'x' }, /does not fit: title/],
+      ['I would rather not', /answered with something that is not JSON: I would rather not; nothing was changed/],
+      ['{"title": "x"', /not JSON/],
+      ['[1]', /is invalid/],
+      [{ title: '', body: 'x' }, /is invalid: title/],
       [{ title: 'x'.repeat(501), body: 'x' }, /title/]
     ] as const) {
       says(said)
       t.match(await call('POST', `/tasks/${id}/specify`), noPlan(why))
     }
     answer = () => json(200, chatAnswer('{"title":"a","body":"b"}').replace('"stop"', '"length"'))
-    t.match(await call('POST', `/tasks/${id}/specify`), noPlan(/longer than it may be/))
+    t.match(await call('POST', `/tasks/${id}/specify`), noPlan(/is too long/))
     answer = () => json(500, '{"error":{"message":"out of memory"}}')
     t.match(await call('POST', `/tasks/${id}/specify`), noPlan(/answered 500: .*out of memory/))
     const part = (title: string, after: readonly number[] = []): object => ({ title, after })
@@ -137,7 +137,7 @@ t.test('a model specifies and decomposes tasks', async t => {
     answer = () => ({ ...json(200, chatAnswer('{"title":"Gate","body":"b"}')), after: new Promise<void>(resolve => { go = resolve }) })
     const plan = call('POST', `/tasks/${id}/specify`)
     await until(() => seen.length > asking, 'the model is asked')
-    t.match(await call('POST', `/tasks/${id}/decompose`), { error: { code: 'board.invalid_status', message: /at this moment/ } })
+    t.match(await call('POST', `/tasks/${id}/decompose`), { error: { code: 'board.invalid_status', message: /is already planning/ } })
     await call('PATCH', `/tasks/${id}`, { priority: 1 })
     go()
     t.match(await plan, { error: { code: 'board.stale_write' } })
@@ -214,7 +214,7 @@ t.test('a model specifies and decomposes tasks', async t => {
     await until(() => events.includes(`commented ${failing.id}`), 'it is told')
     const { status, comments } = await task(failing.id)
     t.equal(status, 'triage')
-    t.match(comments.at(-1), { author: 'system', body: /^Not decomposed by itself: .*out of memory/ }, 'also where nobody else can comment')
+    t.match(comments.at(-1), { author: 'system', body: /^Not decomposed automatically: .*out of memory/ }, 'also where nobody else can comment')
     t.match(await call('POST', `/tasks/${failing.id}/comments`, { body: 'why?' }), { error: { code: 'board.full' } })
     says(split)
     const behind = await add({ title: 'behind it' })
