@@ -62,7 +62,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     const last = await svc('list', ...of, '-n', '2', '--cursor', cursor)
     t.same([shown(first).length, shown(last).length, last.stderr], [2, 1, ''])
     t.same([...shown(first), ...shown(last)].sort(), ['sea-0', 'sea-1', 'sea-2'])
-    t.match(await svc('list', ...of, '--cursor', 'elsewhere@1'), { code: 1, stderr: /the cursor is none of this list/ })
+    t.match(await svc('list', ...of, '--cursor', 'elsewhere@1'), { code: 1, stderr: /the cursor does not belong to this list/ })
     for (const [verb, ...more] of [['search', 'x'], ['list']] as const) {
       for (const count of ['0', '201', 'x']) t.match(await svc(verb, ...more, '-n', count), { code: 2, stderr: /--limit/ }, `${verb} -n ${count}`)
     }

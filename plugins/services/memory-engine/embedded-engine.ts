@@ -312,7 +312,7 @@ async function hand (
 }
 
 function fullOf (bytes: number): EngineAnswer {
-  const detail = `The bodies of all requests together take up ${Math.round(bytes / 1024 / 1024)} MB already; ask again when some are answered`
+  const detail = `The bodies of all requests together already take up ${Math.round(bytes / 1024 / 1024)} MB; try again when some are answered`
   return { status: 503, headers: { 'content-type': 'application/json', 'retry-after': '1' }, body: Buffer.from(JSON.stringify({ detail })) }
 }
 

@@ -114,12 +114,12 @@ export function shapeFailure (
   value: unknown, { key, type, path }: { readonly key: string, readonly type: string, readonly path: string }
 ): Error {
   const got = typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 50) : []
-  return memoryError('memory.engine_shape', `the memory engine answered without \`${key}\`; its version may not fit`,
+  return memoryError('memory.engine_shape', `the memory engine answered without \`${key}\`; its version may be incompatible`,
     { details: { upstream: path, expected_key: key, expected_type: type, got_keys: got } })
 }
 
 export function noObject (path: string): SvcError {
-  return memoryError('memory.engine_shape', 'the memory engine answered with something that is no JSON object; see whether [memory] url is that of a Hindsight server',
+  return memoryError('memory.engine_shape', 'the memory engine answered with something that is not a JSON object; check that [memory] url is that of a Hindsight server',
     { details: { upstream: path, expected_key: '', expected_type: 'object', got_keys: [] } })
 }
 

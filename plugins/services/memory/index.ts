@@ -17,8 +17,8 @@ const REFLECT_TIMEOUT = 'SVC_MEMORY_REFLECT_TIMEOUT_S'
 const configSchema = z.strictObject({
   connect_timeout_s: seconds.default(3).meta({ description: 'Longest wait for a connection to the Hindsight server' }),
   answer_timeout_s: seconds.default(120).meta({ description: 'Longest silence of the Hindsight server' }),
-  reflect_timeout_s: seconds.default(900).meta({ description: 'The same where a model writes the answer' }),
-  look_timeout_s: seconds.default(3).meta({ description: 'Longest look at how the Hindsight server is' })
+  reflect_timeout_s: seconds.default(900).meta({ description: 'The same for answers that a model writes' }),
+  look_timeout_s: seconds.default(3).meta({ description: 'Longest health check of the Hindsight server' })
 })
 
 /** In seconds. A variable that is no such number counts for nothing. */

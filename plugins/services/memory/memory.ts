@@ -135,7 +135,7 @@ export class Memory {
     const { degraded, detail } = status
     if (degraded !== this.#health.degraded && (degraded || this.#health.degraded !== null)) {
       if (degraded) this.#deps.log.warn({ engine: engine.name }, `the memory is degraded: ${detail ?? 'unknown'}`)
-      else this.#deps.log.info({ engine: engine.name }, 'the memory is well again')
+      else this.#deps.log.info({ engine: engine.name }, 'the memory has recovered')
     }
     this.#health = { degraded, detail }
     this.#timer?.cancel()

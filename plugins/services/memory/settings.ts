@@ -14,19 +14,19 @@ const serverAddress = z.string().max(2048)
 
 const memorySchema = z.strictObject({
   enabled: z.boolean().default(false).meta(live('Whether agents and chats have a memory')),
-  engine: z.enum(memoryEngines).default('embedded').meta(live('What keeps the memory: the gateway itself, or a Hindsight server')),
+  engine: z.enum(memoryEngines).default('embedded').meta(live('Engine of the memory: the gateway itself, or a Hindsight server')),
   url: serverAddress.default('http://127.0.0.1:9177').meta(live('Address of the Hindsight server')),
   auth_value_env: z.string().regex(/^(?:[A-Za-z_][A-Za-z0-9_]*)?$/, { error: 'must be the name of a variable of api.env, not the key itself' })
     .default('HINDSIGHT_API_TENANT_API_KEY').meta(live('Variable of api.env that holds the key of the Hindsight server')),
   consolidation_tokens_per_day: z.int().min(0).max(1_000_000_000).default(500_000)
-    .meta(live('Tokens that models may take for the consolidation of one bank in one day (UTC), by the embedded engine; 0 is none')),
+    .meta(live('Tokens that the embedded engine may spend on the consolidation of one bank per day (UTC); 0 allows none')),
   embedding: z.object({
     model: z.string().max(200).regex(/^\S*$/, { error: 'must be the name of a slot or model' }).default('')
-      .meta(live('What embeds for the embedded engine: a slot, or a model of an upstream, which then gets all that is remembered; empty is the slot of type embedding')),
+      .meta(live('Embedding model of the embedded engine: a slot, or a model of an upstream, which then receives everything that is remembered; empty is the slot of type embedding')),
     rerank_gateway_url: serverAddress.default('http://127.0.0.1:8080')
       .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks; the default is this one, whatever its port')),
     rerank_model: z.string().min(1).default('builtin.jina-reranker-v1-tiny-en-q8')
-      .meta(gatewayRestart('Model that reranks: one that a slot or an upstream serves')),
+      .meta(gatewayRestart('Reranking model, of a slot or an upstream')),
     rerank_connect_timeout_s: z.number().min(0.05).max(10).default(1).meta(gatewayRestart('Connect timeout of the rerank call')),
     rerank_read_timeout_s: z.number().min(0.05).max(60).default(8)
       .meta(gatewayRestart('Read budget of the rerank call; then recall falls back to vector order'))

@@ -59,7 +59,7 @@ function orderOf (part: FormPart | undefined): FileOrder {
 function textOf ({ bytes, filename, type }: FormPart, n: number): string {
   const isText = textNames.test(filename ?? '') || (type !== null && textTypes.test(type))
   if (!isText || bytes.includes(0)) {
-    throw refused(n, `'${(filename ?? '').slice(0, 200)}' is no text file; convert it to text or Markdown first, this engine has no converter`, filename)
+    throw refused(n, `'${(filename ?? '').slice(0, 200)}' is not a text file; convert it to text or Markdown first, this engine has no converter`, filename)
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

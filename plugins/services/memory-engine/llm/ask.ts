@@ -102,7 +102,7 @@ function answerOf ({ status, text }: Reply, { model, messages }: { readonly mode
     throw status < 500 && !PASSING.has(status) ? new PermanentFailure(message) : new Error(message)
   }
   const content = completion.choices?.[0]?.message?.content
-  if (typeof content !== 'string') throw new PermanentFailure(`the model ${model} answered without a text`)
+  if (typeof content !== 'string') throw new PermanentFailure(`the model ${model} answered without text`)
   const { prompt_tokens: input, completion_tokens: output } = completion.usage ?? {}
   return {
     text: content,

@@ -122,7 +122,7 @@ class Planning {
     const budget = this.#core.outside.abilities.consolidationTokens ?? TOKENS_A_DAY
     const left = budget - tokensToday(this.#core, this.#bank.seq, 'consolidation')
     if (cost > left && this.#facts.length === 0) {
-      throw new BudgetSpent(`the consolidation of this bank has used up its ${budget} tokens of the day; raise [memory] consolidation_tokens_per_day, or ask for it again tomorrow (UTC)`)
+      throw new BudgetSpent(`the consolidation of this bank has used its ${budget} tokens for today; raise [memory] consolidation_tokens_per_day, or request it again tomorrow (UTC)`)
     }
     if (cost > left) {
       this.isSpent = true

@@ -53,13 +53,13 @@ export function consolidationPlan (
 ): ConsolidationPlan {
   const { creates, updates, deletes } = jsonAnswer(answer, WHAT)
   if (creates === undefined && updates === undefined && deletes === undefined) {
-    throw new PermanentFailure('the model answered the consolidation in another shape: neither creates nor updates nor deletes')
+    throw new PermanentFailure('the model answered the consolidation in an unexpected format: neither creates nor updates nor deletes')
   }
   const factIds = new Set(facts.map(({ id }) => id))
   const shown = new Set(observations.map(({ id }) => id))
   const sourcesOf = (value: unknown, at: string): string[] => {
     const ids = listOf(value, at, WHAT).map((id, n) => known(id, factIds, `${at}[${n}]`, 'fact'))
-    if (ids.length === 0) throw new PermanentFailure(`the model answered the consolidation in another shape: ${at} names no fact`)
+    if (ids.length === 0) throw new PermanentFailure(`the model answered the consolidation in an unexpected format: ${at} names no fact`)
     return [...new Set(ids)]
   }
   const plan = {
@@ -78,7 +78,7 @@ export function consolidationPlan (
 
 function rows (value: unknown, at: string): ReadonlyArray<Readonly<Record<string, unknown>>> {
   return listOf(value, at, WHAT).map((row, n) => {
-    if (typeof row !== 'object' || row === null) throw new PermanentFailure(`the model answered the consolidation in another shape: ${at}[${n}] is no object`)
+    if (typeof row !== 'object' || row === null) throw new PermanentFailure(`the model answered the consolidation in an unexpected format: ${at}[${n}] is not an object`)
     return row as Readonly<Record<string, unknown>>
   })
 }

@@ -13,10 +13,10 @@ export function jsonAnswer (text: string, what: string): Readonly<Record<string,
   try {
     value = JSON.parse(fenced?.[1] ?? said)
   } catch {
-    throw new PermanentFailure(`the model answered ${what} with no JSON: ${shown(said)}`)
+    throw new PermanentFailure(`the model answered ${what} with something that is not JSON: ${shown(said)}`)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new PermanentFailure(`the model answered ${what} with no JSON object: ${shown(said)}`)
+    throw new PermanentFailure(`the model answered ${what} with something that is not a JSON object: ${shown(said)}`)
   }
   return value as Readonly<Record<string, unknown>>
 }
@@ -28,14 +28,14 @@ function shown (said: string): string {
 
 export function listOf (value: unknown, at: string, what: string): readonly unknown[] {
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw new PermanentFailure(`the model answered ${what} in another shape: ${at} is no list`)
+  if (!Array.isArray(value)) throw new PermanentFailure(`the model answered ${what} in an unexpected format: ${at} is not a list`)
   return value
 }
 
 /** A text of an answer, without blanks around it. */
 export function textOf (value: unknown, at: string, what: string): string {
   if (typeof value !== 'string' || value.trim() === '') {
-    throw new PermanentFailure(`the model answered ${what} in another shape: ${at} is no text`)
+    throw new PermanentFailure(`the model answered ${what} in an unexpected format: ${at} is not a string`)
   }
   return value.trim()
 }

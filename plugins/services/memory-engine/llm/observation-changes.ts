@@ -123,11 +123,11 @@ function editsOf ({ store }: Core, memory: number): number {
 /** Why a consolidation cannot be undone; null if it can. */
 export function undoProblem ({ store }: Core, operation: string): string | null {
   const journal = store.get<{ seq: number, bank: number, undone_at: number | null }>('SELECT seq, bank, undone_at FROM consolidations WHERE operation = ?', [operation])
-  if (journal === undefined) return 'what was before it is no longer kept'
-  if (journal.undone_at !== null) return 'it is undone already'
+  if (journal === undefined) return 'the state before it is no longer kept'
+  if (journal.undone_at !== null) return 'it is already undone'
   const later = store.get<{ operation: string }>(`SELECT operation FROM consolidations WHERE bank = ? AND undone_at IS NULL AND seq > ?
     ORDER BY seq DESC LIMIT 1`, [journal.bank, journal.seq])
-  return later === undefined ? null : `a later one stands on it: undo ${later.operation} first`
+  return later === undefined ? null : `a later one builds on it: undo ${later.operation} first`
 }
 
 /** Takes a consolidation back: observations are what they were, and its facts open again. */

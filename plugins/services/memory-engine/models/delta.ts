@@ -43,8 +43,8 @@ export function editsIn (answer: string, sections: number): readonly Edit[] {
     const { op, section, text } = (typeof item === 'object' && item !== null ? item : {}) as Record<string, unknown>
     const at = `operations[${i}]`
     if (op === 'add') return { op, text: textOf(text, `${at}.text`, WHAT) }
-    if (op !== 'replace' && op !== 'append' && op !== 'remove') throw new PermanentFailure(`the model answered ${WHAT} in another shape: ${at}.op is none that there is`)
-    if (!Number.isInteger(section) || Number(section) < 0 || Number(section) >= sections) throw new PermanentFailure(`the model answered ${WHAT} with a section that is not there: ${at}`)
+    if (op !== 'replace' && op !== 'append' && op !== 'remove') throw new PermanentFailure(`the model answered ${WHAT} in an unexpected format: ${at}.op is unknown`)
+    if (!Number.isInteger(section) || Number(section) < 0 || Number(section) >= sections) throw new PermanentFailure(`the model answered ${WHAT} with a section that does not exist: ${at}`)
     return op === 'remove' ? { op, section: Number(section) } : { op, section: Number(section), text: textOf(text, `${at}.text`, WHAT) }
   })
   const changed = edits.flatMap(edit => edit.op === 'replace' || edit.op === 'remove' ? [edit.section] : [])

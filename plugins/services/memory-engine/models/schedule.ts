@@ -60,7 +60,7 @@ export const startSchedules: Background = core => {
     try {
       refreshDue(core)
     } catch (error) {
-      core.log('warn', 'mental models that are due could not be made anew', { error: (error as Error).message })
+      core.log('warn', 'mental models that are due could not be refreshed', { error: (error as Error).message })
     }
   }
   look()

@@ -74,7 +74,7 @@ function vectorsIn (answer: unknown, count: number): readonly Vector[] {
   }
   const dimensions = vectors[0]?.length
   if (vectors.some(vector => vector === null || vector.length !== dimensions)) {
-    throw new ModelError('vectors that hold no numbers, or differ in length', false)
+    throw new ModelError('vectors that do not hold numbers, or differ in length', false)
   }
   return vectors as Vector[]
 }
@@ -107,8 +107,8 @@ export function scoresIn (answer: unknown, count: number): readonly number[] {
   const scores: (number | null)[] = Array.from({ length: count }, () => null)
   for (const result of results as { readonly index?: unknown, readonly relevance_score?: unknown }[]) {
     const { index, relevance_score: score } = result ?? {}
-    if (typeof index !== 'number' || scores[index] !== null) throw new ModelError('an index that no document has, or twice the same', false)
-    if (typeof score !== 'number' || !Number.isFinite(score)) throw new ModelError('a score that is no number', false)
+    if (typeof index !== 'number' || scores[index] !== null) throw new ModelError('an index that no document has, or the same one twice', false)
+    if (typeof score !== 'number' || !Number.isFinite(score)) throw new ModelError('a score that is not a number', false)
     scores[index] = score
   }
   return scores as number[]

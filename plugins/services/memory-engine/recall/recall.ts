@@ -53,7 +53,7 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   // words are looked for while the query's vector is on its way
   const asked = timed('embed', () => queryVector(core, request.query, signal))
   asked.catch(() => {})
-  const textOff = config.enable_text_search === false ? 'the bank has it switched off' : null
+  const textOff = config.enable_text_search === false ? 'it is switched off for the bank' : null
   const byText = await timed('text', () => textOff !== null ? [] : searchText(store, bank.seq, request.query, wanted, condition))
   const candidates = new Candidates(core)
   const neighbours = config.enable_graph_retrieval === false ? null : new NeighbourReader(store, condition)
@@ -74,7 +74,7 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   const about = validOf(candidates, scored)
   if (textOff === null) addSubjects(scored, about, new Set(queryWords(request.query)))
   addRecency(scored, about, request.at)
-  const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'
+  const rerankOff = config.enable_reranking === false ? 'it is switched off for the bank'
     : await timed('rerank', () => secondPass(core, candidates, request.query, scored, signal))
   const known = validOf(candidates, scored)
   const order = ordered(scored)

@@ -70,6 +70,6 @@ export class HindsightEngine implements MemoryEngine {
 }
 
 function unreachable (base: URL, error: unknown): Error {
-  return memoryError('memory.engine_unreachable', `the Hindsight server at ${base.origin} does not answer: ${messageOf(error)}; see whether it runs, and [memory] url`,
+  return memoryError('memory.engine_unreachable', `the Hindsight server at ${base.origin} does not answer: ${messageOf(error)}; check that it is running, and [memory] url`,
     { cause: error, details: { url: base.origin } })
 }

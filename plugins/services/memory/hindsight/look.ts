@@ -20,7 +20,7 @@ export async function lookAt (
       const isRefused = banks.status === 401 || banks.status === 403
       const isOther = banks.status < 300 && !Array.isArray(list)
       const detail = isOther
-        ? `what answers at ${url} is no Hindsight server; see [memory] url`
+        ? `what answers at ${url} is not a Hindsight server; check [memory] url`
         : problemOf(health.status, banks.status, { url, hasKey: key !== undefined && key !== '', keyName })
       return {
         reachable: health.status < 500 && !isRefused && !isOther,
@@ -44,10 +44,10 @@ interface Asked {
 }
 
 function problemOf (health: number, banks: number, { url, hasKey, keyName }: Asked): string | null {
-  if (health >= 500) return `the Hindsight server at ${url} says that it is not well (status ${health})`
+  if (health >= 500) return `the Hindsight server at ${url} reports that it is unhealthy (status ${health})`
   if (banks === 401 || banks === 403) {
     const next = keyName === '' ? 'name its variable as [memory] auth_value_env' : `put it into api.env as ${keyName}`
-    return hasKey ? `the Hindsight server at ${url} refuses the key ${keyName}; ${next}` : `the Hindsight server at ${url} wants a key; ${next}`
+    return hasKey ? `the Hindsight server at ${url} refuses the key ${keyName}; ${next}` : `the Hindsight server at ${url} requires a key; ${next}`
   }
   return banks >= 400 ? `the Hindsight server at ${url} does not list its banks (status ${banks})` : null
 }

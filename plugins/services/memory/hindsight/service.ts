@@ -33,7 +33,7 @@ export function hindsightService (
     const { enabled } = memory.health
     // PostgreSQL does not start for root
     const root = process.getuid?.() === 0
-      ? ['the gateway runs as root, for whom its database does not start: name one in HINDSIGHT_API_DATABASE_URL, in [plugins.config.api-services.services.hindsight] env']
+      ? ['the gateway runs as root, for which its database does not start: set one in HINDSIGHT_API_DATABASE_URL, in [plugins.config.api-services.services.hindsight] env']
       : []
     const narrow = narrowOf(llmSlot())
     if (isUsed()) return [`the memory of this gateway is kept there: [memory] url is ${urlOf()}`, ...narrow, ...root]
@@ -68,5 +68,5 @@ export function hindsightService (
 function narrowOf (slot: LlmSlot | null): readonly string[] {
   if (slot === null || slot.contextSize === null || slot.contextSize >= LEAST_CONTEXT) return []
   const { name, contextSize } = slot
-  return [`its language model is slot ${name} with context_size = ${contextSize}, in which what it asks does not fit: svc slot edit ${name} --ctx-size ${LEAST_CONTEXT}`]
+  return [`its language model is slot ${name} with context_size = ${contextSize}, which is too small for its requests: svc slot edit ${name} --ctx-size ${LEAST_CONTEXT}`]
 }

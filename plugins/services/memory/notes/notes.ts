@@ -264,5 +264,5 @@ function placeOf (cursor: string, banks: readonly string[]): { at: number, offse
   const [, bank = '', digits = ''] = /^(.+)@(\d{1,15})$/s.exec(cursor) ?? []
   const at = banks.indexOf(bank)
   if (at >= 0) return { at, offset: Number(digits) }
-  throw svcError('validation.invalid', 'the cursor is none of this list: begin without one', { param: 'cursor' })
+  throw svcError('validation.invalid', 'the cursor does not belong to this list: start without one', { param: 'cursor' })
 }

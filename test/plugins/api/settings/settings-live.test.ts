@@ -443,7 +443,7 @@ prove('memory.consolidation_tokens_per_day', async t => {
     const why = (): Promise<string | null> => gateway.fetch(`${bank}/operations/${id}`)
       .then(async answer => (await answer.json() as { error_message: string | null }).error_message)
     while (await why() === null);
-    t.match(await why(), new RegExp(`used up its ${tokens} tokens of the day`))
+    t.match(await why(), new RegExp(`used its ${tokens} tokens for today`))
   }
 })
 

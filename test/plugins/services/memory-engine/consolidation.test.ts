@@ -59,7 +59,7 @@ t.test('facts become observations in one change, by those who may read them, and
   t.match((await observations(call)).find(({ tags }) => (tags as string[]).includes('a')), { text: 'Alice worked at Acme, now at Globex.' }, 'what was deleted is back')
   t.match((await call('POST', `b/operations/${second.operation_id}/undo`)).body, { success: true })
   t.match((await observations(call)).find(({ tags }) => (tags as string[]).includes('a')), { text: 'Alice works at Acme.', proof_count: 2 })
-  t.match(await call('POST', `b/operations/${second.operation_id}/undo`), { status: 409, body: { detail: /undone already/ } })
+  t.match(await call('POST', `b/operations/${second.operation_id}/undo`), { status: 409, body: { detail: /already undone/ } })
   t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 2 }, 'its facts are open again')
   const fact = (await call('GET', 'b/memories/list?q=Bob&type=world')).body.items[0].id
   await call('DELETE', `b/memories/${fact}`)
@@ -91,10 +91,10 @@ t.test('an answer that is no sound JSON changes nothing, and the operation fails
   await consolidated(call)
   const before = await observations(call)
   const bad: ReadonlyArray<readonly [string, RegExp]> = [
-    ['I would rather not.', /no JSON/], ['[]', /no JSON object/], ['{"answer": 5}', /another shape/], ['', /an empty answer/],
+    ['I would rather not.', /not JSON/], ['[]', /not a JSON object/], ['{"answer": 5}', /an unexpected format/], ['', /an empty answer/],
     [`{"creates": [], "deletes": [{"observation_id": "${before[0]!.id as string}x"}]}`, /was not shown/],
     ['{"creates": [{"text": "x", "source_fact_ids": ["5d8b8a04-fefb-4312-b6f8-04b65e09f014"]}]}', /was not shown/],
-    ['{"creates": [{"text": "", "source_fact_ids": []}]}', /is no text/], ['{"creates": {"text": "x"}}', /is no list/]
+    ['{"creates": [{"text": "", "source_fact_ids": []}]}', /is not a string/], ['{"creates": {"text": "x"}}', /is not a list/]
   ]
   for (const [n, [text, why]] of bad.entries()) {
     await call('POST', 'b/memories', { items: [{ content: `Another fact, number ${n}.` }] })
@@ -122,7 +122,7 @@ t.test('a passing trouble is tried again later, by hand at once, and a budget en
   t.match((await call('POST', `b/operations/${id}/retry`)).body, { success: true, message: `Operation ${id} queued for retry` })
   t.match(await over(call, 'b', id), { status: 'completed', retry_count: 0 })
   await call('POST', 'b/memories', { items: [{ content: 'Bob sails.' }] })
-  t.match(await consolidated(call), { status: 'failed', error_message: /used up its 500000 tokens of the day/ })
+  t.match(await consolidated(call), { status: 'failed', error_message: /used its 500000 tokens for today/ })
   t.match((await call('GET', 'b/stats')).body, { failed_consolidation: 0, pending_consolidation: 1 }, 'its facts are open for another day')
   await call('POST', 'c/memories', { items: [{ content: 'Bob sails.' }] })
   t.match(await consolidated(call, 'c'), { status: 'completed' }, 'another bank has its own')
@@ -389,7 +389,7 @@ t.test('answers of models are read strictly, within a fence or behind thoughts',
   const creates = (text: string): unknown => consolidationPlan(text, [fact], []).creates
   const plain = '{"creates":[{"text":" y ","source_fact_ids":["f","f"]}]}'
   for (const text of [plain, `\`\`\`json\n${plain}\n\`\`\``, `<think>hm {</think>\n${plain}`]) t.same(creates(text), [{ text: 'y', sources: ['f'] }])
-  t.throws(() => creates(`Here you are: ${plain}`), /no JSON/)
+  t.throws(() => creates(`Here you are: ${plain}`), /not JSON/)
   t.throws(() => consolidationPlan('{"updates":[{"observation_id":"o","text":"a","source_fact_ids":["f"]}],"deletes":[{"observation_id":"o"}]}', [fact], [{ id: 'o', text: 'a' }]), /twice/)
   t.equal(extractedFacts(JSON.stringify({ facts: Array.from({ length: 999 }, () => ({ text: 'x'.repeat(9000) })) })).length, 200)
   t.end()

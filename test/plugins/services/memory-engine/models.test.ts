@@ -121,8 +121,8 @@ t.test('a delta refresh edits the sections that new memories have to do with, an
 
   const facts = ['Alice moved to Globex.', 'Alice sails with Bob.', 'Alice has a dog.', 'Alice plays chess.']
   const bad: ReadonlyArray<readonly [string, RegExp]> = [
-    ['Certainly!', /no JSON/], ['{"operations": {}}', /is no list/], ['{"operations": [{"op": "replace", "section": 2, "text": "x"}]}', /not there/],
-    ['{"operations": [{"op": "burn", "section": 0}]}', /none that there is/], ['{"operations": [{"op": "add", "text": " "}]}', /is no text/],
+    ['Certainly!', /not JSON/], ['{"operations": {}}', /is not a list/], ['{"operations": [{"op": "replace", "section": 2, "text": "x"}]}', /does not exist/],
+    ['{"operations": [{"op": "burn", "section": 0}]}', /is unknown/], ['{"operations": [{"op": "add", "text": " "}]}', /is not a string/],
     ['{"operations": [{"op": "remove", "section": 0}, {"op": "replace", "section": 0, "text": "x"}]}', /two changes/],
     ['{"operations": [{"op": "remove", "section": 0}, {"op": "remove", "section": 1}]}', /the whole document/]
   ]
@@ -231,7 +231,7 @@ t.test('reflect answers from memories alone, lists them, fills a schema, and tel
   asked.length = 1
   t.match((await call('POST', 'b/reflect', { query: 'Where does Alice live?', response_schema: schema })).body, { text: 'In Berlin.', structured_output: { city: 'Berlin' }, structured_output_error: null })
   answer = () => 'no JSON'
-  t.match((await call('POST', 'b/reflect', { query: 'Where does Alice live?', response_schema: schema })).body, { text: 'no JSON', structured_output: null, structured_output_error: /no JSON/ })
+  t.match((await call('POST', 'b/reflect', { query: 'Where does Alice live?', response_schema: schema })).body, { text: 'no JSON', structured_output: null, structured_output_error: /not JSON/ })
   answer = () => ({ status: 400, body: Buffer.from('{"error":{"message":"too long"}}') })
   t.match(await call('POST', 'b/reflect', { query: 'Where does Alice live?' }), { status: 502, body: { detail: /too long/ } })
   answer = () => ({ status: 503, body: Buffer.from('{}') })

@@ -35,7 +35,7 @@ t.test('files of text are retained in the background, and others are refused by 
   t.match((await call('GET', 'b/operations')).body.operations, [{ task_type: 'file_convert_retain', filename: 'n.md', document_id: /^file_/ }])
   t.match((await call('GET', 'b/documents?q=Heidi')).body, { total: 1, items: [{ id: /^file_/ }] })
   const bad: ReadonlyArray<readonly [string, Buffer, string, RegExp]> = [
-    ['a.pdf', Buffer.from('%PDF-1.7'), 'application/pdf', /'a\.pdf' is no text file/], ['a.txt', Buffer.from([104, 0, 105]), 'text/plain', /is no text file/],
+    ['a.pdf', Buffer.from('%PDF-1.7'), 'application/pdf', /'a\.pdf' is not a text file/], ['a.txt', Buffer.from([104, 0, 105]), 'text/plain', /is not a text file/],
     ['a.txt', Buffer.from([0xff, 0xfe, 0x41]), 'text/plain', /not UTF-8/]
   ]
   for (const [name, bytes, type, why] of bad) t.match(await call('POST', 'b/files/retain', ...form('files', name, bytes, type)), { status: 422, body: { detail: [{ msg: why }] } }, name)

@@ -215,7 +215,7 @@ t.test('the engine\'s own routes reach it as they are, and what it destroys, ref
     t.match([failing.status, failing.json.error], [502, { code: 'memory.engine_error', message: /database is down/ }], 'not told as nothing to retry')
     fake.instead.set('/v1/default/banks', (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
     t.match((await host.call('POST', '/api/memory/graph/retry')).json.error, { code: 'memory.engine_shape', details: { expected_type: 'object' } })
-    t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 0, last_error: /no JSON object/ })
+    t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 0, last_error: /not a JSON object/ })
     fake.instead.clear()
     for (const [method, path, body] of [['PUT', '/api/memory/graph', { enabled: true }], ['POST', '/api/memory/graph/retry']] as const) {
       const { status, json } = await host.call(method, path, body, { 'x-svc-agent': 'ann' })

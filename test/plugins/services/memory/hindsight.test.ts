@@ -153,8 +153,8 @@ t.test('the key is really tried, and a server that is away is told, seen and tak
   const fake = await fakeHindsight(t)
   fake.key = 'right'
   const host = await listed(t, { url: fake.url })
-  t.match(await row(host), { id: 'hindsight', up: false, detail: /wants a key/ }, 'among the services, too')
-  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, version: '1.1.0', degraded: true, detail: /wants a key; put it into api.env as HINDSIGHT_API_TENANT_API_KEY/ })
+  t.match(await row(host), { id: 'hindsight', up: false, detail: /requires a key/ }, 'among the services, too')
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, version: '1.1.0', degraded: true, detail: /requires a key; put it into api.env as HINDSIGHT_API_TENANT_API_KEY/ })
   t.match((await host.call('GET', '/api/status')).json, { memory_degraded: true })
   await host.call('PUT', '/api/secrets/HINDSIGHT_API_TENANT_API_KEY', { value: 'wrong' })
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, detail: /refuses the key/ })
@@ -166,7 +166,7 @@ t.test('the key is really tried, and a server that is away is told, seen and tak
   t.match((await host.call('GET', '/api/services/health')).json.services[0], { id: 'hindsight', up: true })
 
   fake.instead.set('/v1/default/banks', (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
-  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, degraded: true, detail: /is no Hindsight server; see \[memory\] url/ })
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, degraded: true, detail: /is not a Hindsight server; check \[memory\] url/ })
   fake.instead.clear()
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: true, degraded: false })
 
@@ -203,7 +203,7 @@ t.test('a server that answers and does nothing any more is told as soon as it is
     await clock.advance(1000)
     await asks()
     await isDegraded(false)
-    t.match(host.logs.at(-1), { level: 'info', message: 'the memory is well again' })
+    t.match(host.logs.at(-1), { level: 'info', message: 'the memory has recovered' })
   }
   fake.key = 'second'
   await clock.advance(1000)
