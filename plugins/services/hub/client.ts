@@ -39,7 +39,7 @@ export function createHubClient ({ clock, settings, setting }: HubClientOptions)
   }
 
   function odd (url: string, cause: unknown): Error {
-    return hfError('hf.upstream_error', `${settings().endpoint} answers ${url.split('?', 1)[0]!} with something other than the hub's API would; check HF_ENDPOINT`, { cause })
+    return hfError('hf.upstream_error', `${settings().endpoint} answers ${url.split('?', 1)[0]!} unlike the API of the hub; check HF_ENDPOINT`, { cause })
   }
 
   async function tree (repo: string, commit: string, signal: AbortSignal): Promise<readonly HubFile[]> {

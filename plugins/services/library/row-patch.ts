@@ -10,7 +10,7 @@ export function merged (
 ): { readonly row: NewModelRow, readonly changed: readonly string[] } {
   const { id, ...row } = before
   if (patch.id !== undefined && patch.id !== id) {
-    throw svcError('validation.invalid', 'the id of a model cannot be changed; register it anew', { param: 'id', details: { fields: [{ path: 'id', message: 'must stay as it is' }] } })
+    throw svcError('validation.invalid', 'the id of a model cannot be changed; register it again', { param: 'id', details: { fields: [{ path: 'id', message: 'cannot be changed' }] } })
   }
   const { id: _, defaults, ...rest } = patch
   const next: Record<string, unknown> = withoutNulls({ ...row, ...rest })

@@ -95,9 +95,9 @@ function problemOf ({ path, damage, missingParts }: FoundFile, kind: ModelSugges
   if (damage !== null) return damage
   const [missing] = missingParts
   if (missing !== undefined) return `its part ${basename(missing)} is missing`
-  if (imageFolderOf(path)?.holdsModels === false) return 'it goes with an image model and is none'
-  if (kind === 'projector' || kind === 'adapter') return `it is ${kind === 'adapter' ? 'an adapter' : 'a projector'} and not a model of its own`
-  return kind === 'unknown' ? 'nothing says what it is for' : null
+  if (imageFolderOf(path)?.holdsModels === false) return 'it belongs to an image model and is not one itself'
+  if (kind === 'projector' || kind === 'adapter') return `it is ${kind === 'adapter' ? 'an adapter' : 'a projector'} and not a model by itself`
+  return kind === 'unknown' ? 'its use is unknown' : null
 }
 
 function orNothing<K extends string> (key: K, value: string | null): Partial<Record<K, string>> {

@@ -12,7 +12,7 @@ export class PullEvents {
 
   queued ({ model_id, source, hf_repo, hf_file, bytes_total, bytes_downloaded }: PullSnapshot): void {
     this.#tenth = tenthOf(bytes_downloaded, bytes_total)
-    const from = bytes_downloaded > 0 ? `, of which ${bytes_downloaded} are there` : ''
+    const from = bytes_downloaded > 0 ? `, ${bytes_downloaded} already downloaded` : ''
     const isHub = hf_repo !== ''
     this.#emit('queued', model_id, `${model_id}: ${isHub ? `${hf_file} of ${hf_repo}` : `by ${source}`}, ${bytes_total} bytes${from}`, {
       model_id, ...isHub ? { hf_repo, hf_file } : { source }, total: bytes_total, downloaded: bytes_downloaded

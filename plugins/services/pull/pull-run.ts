@@ -168,7 +168,7 @@ export function asSvcError (error: unknown): SvcError {
   if (isSvcError(error)) return error
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return modelError('model.insufficient_disk', 'the disk is full; make room and pull again: what is there already is kept', { cause: error })
+    return modelError('model.insufficient_disk', 'the disk is full; make room and pull again: what has been downloaded is kept', { cause: error })
   }
   return modelError('model.pull_failed', `the pull failed: ${messageOf(error)}`, { cause: error })
 }

@@ -236,7 +236,7 @@ function refuseOther (request: PullRequest, record: PullRecord): void {
   const { repo, files } = record
   const other = (request.hf_repo !== undefined && request.hf_repo !== repo) ||
     (request.hf_filename !== undefined && !files.some(file => file.hf_filename === request.hf_filename))
-  if (other) throw pullConflict(request.model_id, `${files[0]!.hf_filename} of ${repo} is on its way under this id`)
+  if (other) throw pullConflict(request.model_id, `${files[0]!.hf_filename} of ${repo} is being pulled under this id`)
 }
 
 function differs (a: PullRequest, b: PullRequest): boolean {
@@ -250,7 +250,7 @@ function noJob (modelId: string): Error {
 function interrupt (jobs: JobStore, job: Job, record: PullRecord | null): void {
   jobs.update(job.id, {
     state: 'failed',
-    error: 'the gateway was stopped; pull again to go on from there',
+    error: 'the gateway was stopped; pull again to resume',
     ...(record === null ? {} : { data: { ...record, errorCode: 'pull.interrupted' } })
   })
 }

@@ -22,7 +22,7 @@ export const stackCapabilitySchema = z.strictObject({
 export const stackSlotSchema = z.strictObject({
   slot: nameSchema,
   model: z.string().min(1).nullable().default(null).meta({ description: 'Without one the row only carries capabilities' }),
-  type: slotTypeSchema.nullable().default(null).meta({ description: 'Type of a slot that has to be made; unset is llm' }),
+  type: slotTypeSchema.nullable().default(null).meta({ description: 'Type of a slot that has to be created; unset is llm' }),
   profile: nameSchema.nullable().default(null),
   device: deviceSchema.nullable().default(null),
   provider: providerSchema.nullable().default(null),
@@ -66,7 +66,7 @@ export const stackSchema = z.strictObject({
     if (seen.has(row.slot)) context.addIssue({ code: 'custom', path: ['slots', i, 'slot'], message: 'names a slot that an earlier row names' })
     seen.add(row.slot)
     row.capabilities.forEach(({ child }, k) => {
-      if (children.has(child)) context.addIssue({ code: 'custom', path: ['slots', i, 'capabilities', k, 'child'], message: 'is there already; a capability has one place' })
+      if (children.has(child)) context.addIssue({ code: 'custom', path: ['slots', i, 'capabilities', k, 'child'], message: 'is already there; a capability has only one place' })
       children.add(child)
     })
   })

@@ -136,8 +136,8 @@ export class EngineWork implements PullWork {
 
   #failed ({ title }: FetchingProvider, code: number | null): Error {
     const { tag } = this.#record
-    const why = this.#told.failure ?? (code === 0 ? 'it ended and the model is not there' : `it ended with code ${code ?? 'unknown'}`)
-    return modelError('model.pull_failed', `${title} could not fetch '${tag}': ${why}; pull again to go on from what is there`,
+    const why = this.#told.failure ?? (code === 0 ? 'it ended, but the model is missing' : `it ended with code ${code ?? 'unknown'}`)
+    return modelError('model.pull_failed', `${title} could not fetch '${tag}': ${why}; pull again to resume`,
       { details: { model: tag, exit_code: code } })
   }
 }

@@ -47,7 +47,7 @@ export async function download (deps: DownloadDeps, job: DownloadJob): Promise<s
       if (isRight(job.identity, again)) return again
     }
     await part.restart()
-    throw pullError('pull.checksum_mismatch', `${job.file.path} is not what the hub says it is: its checksum differs; pull again`,
+    throw pullError('pull.checksum_mismatch', `${job.file.path} does not match the hub: its checksum differs; pull again`,
       { details: { repo: job.file.repo, path: job.file.path, expected: job.identity.sha256 ?? job.identity.gitSha1, got: hex } })
   } finally {
     await part.close()
@@ -126,6 +126,6 @@ function isRight ({ sha256, gitSha1 }: PartIdentity, hex: string): boolean {
 }
 
 function wrongSize (file: HubFileRef, expected: number, got: number | null): Error {
-  return pullError('pull.size_mismatch', `${file.path} is not what the hub says it is: ${expected} bytes were promised and ${got ?? 'another number'} are sent; pull again`,
+  return pullError('pull.size_mismatch', `${file.path} does not match the hub: ${expected} bytes were announced and ${got ?? 'another number'} sent; pull again`,
     { details: { repo: file.repo, path: file.path, expected, got } })
 }

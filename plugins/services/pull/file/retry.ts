@@ -32,7 +32,7 @@ export function verdictOn (error: unknown, tries: number, { maxTries, baseS, ran
   if (isSvcError(error) && final.has(error.code)) return { kind: 'fail', error }
   const code = (error as NodeJS.ErrnoException | null)?.code ?? ''
   if (full.has(code)) {
-    return { kind: 'fail', error: modelError('model.insufficient_disk', 'the disk is full; make room and pull again: what is there already is kept', { cause: error }) }
+    return { kind: 'fail', error: modelError('model.insufficient_disk', 'the disk is full; make room and pull again: what has been downloaded is kept', { cause: error }) }
   }
   if (disk.has(code)) {
     return { kind: 'fail', error: modelError('model.pull_failed', `the file cannot be written: ${messageOf(error)}`, { cause: error }) }
@@ -57,5 +57,5 @@ export function isLocal (error: unknown): boolean {
 
 function asFailure (error: unknown): SvcError {
   if (isSvcError(error)) return error
-  return hfError('hf.unreachable', `the download broke off and does not get any further: ${messageOf(error)}; pull again to go on from there`, { cause: error })
+  return hfError('hf.unreachable', `the download keeps failing without progress: ${messageOf(error)}; pull again to resume`, { cause: error })
 }
