@@ -34,7 +34,7 @@ export function callError (id: string, what: string, error: unknown, clean: Clea
   if (typeof code === 'number') return svcError('mcp.tool_failed', `${what} of tool server ${id} failed: ${message}`, { ...options, details: { id, rpc_code: code } })
   const root = rootOf(error)
   if (root instanceof NotPublicError) {
-    return mcpError('mcp.server_failed', `tool server ${id} cannot be reached: ${root.message}; PATCH /api/mcp/${id}/config with network "any" lets it be anywhere`, options)
+    return mcpError('mcp.server_failed', `tool server ${id} cannot be reached: ${root.message}; PATCH /api/mcp/${id}/config with network "any" allows any address`, options)
   }
   return mcpError('mcp.server_ended', `tool server ${id} cannot be reached: ${clean(messageOf(root).slice(0, MOST_SAID))}`, options)
 }

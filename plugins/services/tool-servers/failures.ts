@@ -53,7 +53,7 @@ export class Failures {
   paused (id: string, pauseMs: number): SvcError {
     const seconds = Math.ceil(pauseMs / 1000)
     return mcpError('mcp.server_failed',
-      `tool server ${id} failed ${this.#attempts} times and is tried again in ${seconds} s; POST /api/mcp/${id}/restart does not wait. The last failure: ${this.message}`,
+      `tool server ${id} failed ${this.#attempts} times; the next attempt is in ${seconds} s, or at once with POST /api/mcp/${id}/restart. The last failure: ${this.message}`,
       { details: { id, retry_after_s: seconds } })
   }
 }

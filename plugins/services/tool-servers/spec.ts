@@ -57,10 +57,10 @@ export function launchOf ({ id, command, args, spec, url, transport, port }: Nam
 /** Nothing says how it is built, and it is something else tomorrow. */
 export function noRepository (spec: string): SvcError {
   return mcpError('mcp.spec_unsupported',
-    `${spec} is a repository, and the gateway builds none; give its package (npm:<package>, uvx:<package>) or its image (oci://<image>), or install what you have built as command with args`)
+    `${spec} is a repository, which the gateway does not build; give its package (npm:<package>, uvx:<package>) or its image (oci://<image>), or install what you have built as command with args`)
 }
 
 export function unsupported (spec: string, who = 'the tool server'): SvcError {
   return mcpError('mcp.spec_unsupported',
-    `${who} has the spec '${spec}', which is none of npm:<package>, uvx:<package>, oci://<image> and http(s)://<server>; or set command`)
+    `${who} has the spec '${spec}', which is not npm:<package>, uvx:<package>, oci://<image> or http(s)://<server>; or set command`)
 }

@@ -82,7 +82,7 @@ function readSchema (schema: unknown): Schema | string {
   if (!isObject(schema)) return 'is no object'
   if (schema.type !== 'object') return 'is not of type "object"'
   if (['oneOf', 'anyOf', 'allOf', 'not'].some(key => key in schema)) return 'is a union at its root, which models refuse'
-  if (schema.properties !== undefined && !isObject(schema.properties)) return 'has properties that are no object'
+  if (schema.properties !== undefined && !isObject(schema.properties)) return 'has properties that are not an object'
   if (isDeeper(schema, MAX_DEPTH)) return `is nested more than ${MAX_DEPTH} levels deep`
   if (JSON.stringify(schema).length > MAX_SCHEMA_BYTES) return `is larger than ${MAX_SCHEMA_BYTES / 1024} KiB`
   const { $schema: _, ...rest } = schema

@@ -160,7 +160,7 @@ t.test('an address is resolved at public places only, once, without redirects an
     status: 200, body: { id: 'notes-server', name: 'Notes', spec: 'npm:@acme/notes@1.2.0', args: ['--mode', 'ro'], env_required: ['NOTES_TOKEN'] }
   })
   t.match(await resolve('/mcp'), { status: 200, body: { source_kind: 'http', transport: 'streamable-http', spec: `http://${host}/mcp` } })
-  const failures = [['/moved', /HTTP 302, a redirect, which is not followed/], ['/large', /larger than 256 KiB/], ['/html', /no manifest/]] as const
+  const failures = [['/moved', /HTTP 302, a redirect, which is not followed/], ['/large', /larger than 256 KiB/], ['/html', /not a manifest/]] as const
   for (const [path, message] of failures) {
     t.match(await resolve(path), { status: 400, body: { error: { code: 'mcp.manifest_fetch_failed', message } } })
   }
@@ -171,7 +171,7 @@ t.test('an address is resolved at public places only, once, without redirects an
   }
   const repository = 'git+https://github.com/acme/notes'
   for (const answer of [await naming(repository), await ask('GET', `/resolve?url=${encodeURIComponent(repository)}`)]) {
-    t.match(answer, { status: 400, body: { error: { code: 'mcp.spec_unsupported', message: /is a repository, and the gateway builds none; give its package/ } } })
+    t.match(answer, { status: 400, body: { error: { code: 'mcp.spec_unsupported', message: /is a repository, which the gateway does not build; give its package/ } } })
   }
   t.match((await ask('GET', '/resolve?url=oci%3A%2F%2Fghcr.io%2Facme%2Fnotes%3A2')).body,
     { id: 'notes', spec: 'oci://ghcr.io/acme/notes:2', source_kind: 'oci' })
@@ -305,7 +305,7 @@ t.test('the catalogue ships with the release, and a registry renews it', async t
   t.match((await ask('GET', '/catalog?category=remote')).body.items, [{ id: 'com.example/remote', spec: 'https://mcp.example/mcp' }])
   broken = true
   t.match(await ask('POST', '/catalog/refresh'),
-    { status: 502, body: { error: { code: 'mcp.catalog_failed', message: /HTTP 503; what was known before stays/ } } })
+    { status: 502, body: { error: { code: 'mcp.catalog_failed', message: /HTTP 503; the previous entries stay/ } } })
   await gateway.close()
   gateway = await open()
   ask = asker(gateway)

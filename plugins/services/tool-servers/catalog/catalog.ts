@@ -105,8 +105,8 @@ export class Catalog {
       return pageSchema.parse(JSON.parse(await textOf(body)))
     } catch (error) {
       signal.throwIfAborted()
-      const why = error instanceof z.ZodError || error instanceof SyntaxError ? 'what it sends is no page of a registry' : messageOf(error)
-      throw mcpError('mcp.catalog_failed', `the registry at ${url.origin} cannot be read: ${why}; what was known before stays`, {
+      const why = error instanceof z.ZodError || error instanceof SyntaxError ? 'its answer is not a page of a registry' : messageOf(error)
+      throw mcpError('mcp.catalog_failed', `the registry at ${url.origin} cannot be read: ${why}; the previous entries stay`, {
         details: { registry: url.origin }, cause: error
       })
     }

@@ -41,7 +41,7 @@ export async function fetchManifest (url: URL, deps: FetchDeps, signal: AbortSig
   })
   const late = new AbortController()
   const withinMs = CONNECT_MS + READ_MS
-  const timer = deps.clock.setTimer(withinMs, () => late.abort(new Error(`no whole answer within ${withinMs / 1000} s`)))
+  const timer = deps.clock.setTimer(withinMs, () => late.abort(new Error(`no complete answer within ${withinMs / 1000} s`)))
   try {
     const answer = await request(url, {
       dispatcher,
@@ -63,7 +63,7 @@ export async function fetchManifest (url: URL, deps: FetchDeps, signal: AbortSig
 
 export function fetchFailed (url: URL, error: unknown): SvcError {
   const why = messageOf(error instanceof Error && error.cause instanceof Error ? error.cause : error)
-  return mcpError('mcp.manifest_fetch_failed', `${url.host} gives no manifest: ${why}`, { details: { host: url.host }, cause: error })
+  return mcpError('mcp.manifest_fetch_failed', `${url.host} returned no manifest: ${why}`, { details: { host: url.host }, cause: error })
 }
 
 async function addressesFor (
@@ -79,7 +79,7 @@ async function addressesFor (
 
 export function notPublic (url: URL): SvcError {
   return mcpError('mcp.ssrf_blocked',
-    `${url.host} is not on the public internet, and the gateway fetches nothing from private networks for others; install the server with its manifest instead of its address`,
+    `${url.host} is not on the public internet, and the gateway does not fetch from private networks for others; install the server with its manifest instead of its address`,
     { details: { host: url.host } })
 }
 
@@ -88,7 +88,7 @@ async function bodyOf (body: AsyncIterable<Buffer>, url: URL): Promise<string> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > MAX_BYTES) throw new Error(`what ${url.host} sends is larger than ${MAX_BYTES / 1024} KiB`)
+    if (size > MAX_BYTES) throw new Error(`the answer of ${url.host} is larger than ${MAX_BYTES / 1024} KiB`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -24,13 +24,13 @@ export async function resolveServer (text: string, deps: FetchDeps, signal: Abor
   const parsed = parseSpec(given)
   if (parsed === null) {
     const looksLikeUrl = /^https?:/.test(given)
-    throw looksLikeUrl ? mcpError('mcp.url_invalid', 'the address is no valid URL', { param: 'url' }) : unsupported(given)
+    throw looksLikeUrl ? mcpError('mcp.url_invalid', 'the address is not a valid URL', { param: 'url' }) : unsupported(given)
   }
   if (parsed.kind === 'git') throw noRepository(given)
   if (parsed.kind !== 'http') return ofSpec(parsed)
   const url = new URL(parsed.target)
   if (url.username !== '' || url.password !== '') {
-    throw mcpError('mcp.url_invalid', 'the address holds a password; bind it as a secret instead', { param: 'url' })
+    throw mcpError('mcp.url_invalid', 'the address contains a password; bind it as a secret instead', { param: 'url' })
   }
   const { status, type, text: body } = await fetchManifest(url, deps, signal)
   if (serverAnswers.includes(status) || (status === 200 && type.startsWith('text/event-stream'))) return within(ofSpec(parsed), deps)
@@ -39,7 +39,7 @@ export async function resolveServer (text: string, deps: FetchDeps, signal: Abor
     throw fetchFailed(url, new Error(`it answers HTTP ${status}${isElsewhere ? ', a redirect, which is not followed' : ''}`))
   }
   const manifest = readManifest(jsonOf(body))
-  if (manifest === null) throw fetchFailed(url, new Error('what it sends is no manifest of a tool server'))
+  if (manifest === null) throw fetchFailed(url, new Error('its answer is not a manifest of a tool server'))
   if (parseSpec(manifest.spec)?.kind === 'git') throw noRepository(manifest.spec)
   return within({ ...manifest, source_kind: 'manifest', source_url: url.href }, deps)
 }
