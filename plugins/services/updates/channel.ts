@@ -60,7 +60,7 @@ export async function findRelease (transport: ReleaseTransport, place: Place, si
     } catch (error) {
       signal.throwIfAborted()
       const why = bound.aborted ? `it took longer than ${MANIFEST_MS / 1000} s` : messageOf(error)
-      throw updateError('system.update_error', `the channel ${place.channel} cannot be asked at ${shown(url)}: ${why}`, { cause: error })
+      throw updateError('system.update_error', `the channel ${place.channel} cannot be read at ${shown(url)}: ${why}`, { cause: error })
     }
   })
   return { manifest: parseManifest(text, shown(url), place.channel), manifestUrl: url.href }
@@ -92,5 +92,5 @@ async function readManifest (url: URL): Promise<string> {
 function addressOf (text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url !== null && ['https:', 'http:', 'file:'].includes(url.protocol)) return url
-  throw updateError('system.update_error', 'the address of releases is none: it begins with https://, http:// or file://, or is the path of a file')
+  throw updateError('system.update_error', 'the address of releases is invalid: it must start with https://, http:// or file://, or be the path of a file')
 }

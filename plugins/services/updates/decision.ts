@@ -24,15 +24,15 @@ export type Decision =
 export function decide ({ current, platform, manifest, target }: Offer): Decision {
   const { version, revoked, revoked_reason: reason, upgrade_from: range, platforms } = manifest
   const refused = (why: string): Decision => ({ kind: 'refused', why })
-  if (target !== null && version !== target) return refused(`${target} was asked for, and the manifest is of ${version}`)
+  if (target !== null && version !== target) return refused(`${target} was requested, but the manifest is for ${version}`)
   const order = compareVersions(version, current)
   if (order === 0) return { kind: 'current' }
   if (revoked) return refused(`${version} is revoked${reason === undefined ? '' : `: ${reason}`}`)
-  if (order < 0 && target === null) return refused(`${version} of the channel is older than ${current}, which runs; ask for it with its version to go back to it`)
+  if (order < 0 && target === null) return refused(`${version} of the channel is older than the running ${current}; request that version to go back to it`)
   if (platforms !== undefined && !platforms.includes(platform)) return refused(`${version} is for ${platforms.join(', ')}, and this machine is ${platform}`)
   if (range !== undefined) {
     const takes = isWithin(current, range)
-    if (takes === null) return refused(`${version} updates from '${range}', which is no range of versions`)
+    if (takes === null) return refused(`${version} updates from '${range}', which is not a version range`)
     if (!takes) return refused(`${version} updates from ${range} only, and ${current} runs: update to one of these first`)
   }
   return { kind: 'available' }

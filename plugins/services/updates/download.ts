@@ -49,7 +49,7 @@ export async function downloadArchive (deps: DownloadDeps, job: Download): Promi
     const got = await digestOf(part, job.signal)
     if (got !== job.digest) {
       await rm(part)
-      throw updateError('system.update_verify_failed', 'the archive is not the one of the manifest: its SHA-256 differs', { details: { expected: job.digest, got } })
+      throw updateError('system.update_verify_failed', 'the archive does not match the manifest: its SHA-256 differs', { details: { expected: job.digest, got } })
     }
     const archive = join(job.folder, 'archive.tar.gz')
     await rename(part, archive)

@@ -41,7 +41,7 @@ export function parseManifest (text: string, from: string, channel: string): Man
   try {
     value = JSON.parse(text)
   } catch {
-    throw invalid('it is no JSON')
+    throw invalid('it is not JSON')
   }
   const { _schema: schema } = (typeof value === 'object' && value !== null ? value : {}) as { _schema?: unknown }
   if (schema !== RELEASES_SCHEMA) throw invalid(`its _schema is ${JSON.stringify(schema)?.slice(0, 80) ?? 'missing'}, and this release reads ${RELEASES_SCHEMA}`)

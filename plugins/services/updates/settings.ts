@@ -23,10 +23,10 @@ export const updatesConfigSchema = z.strictObject({
   signer_issuer: z.string().max(500).default('').meta({ description: 'Issuer in the signing certificate; empty is that of the running release' }),
   trusted_root: path.default('').meta({ description: 'File with the trusted root of a Sigstore of your own, as JSON; empty is the public one' }),
   public_key: path.default('').meta({ description: 'PEM file with the public key that signs releases; with one, signatures by certificates are not accepted' }),
-  confirm_s: z.number().min(0.1).max(600).default(30).meta({ description: 'How long a new release must have run and still answer before it stays' }),
-  answer_within_s: z.number().min(1).max(3600).default(240).meta({ description: 'How long a new release may take from its start until it stays, before the gateway goes back' }),
+  confirm_s: z.number().min(0.1).max(600).default(30).meta({ description: 'How long a new release must have run and still answer before it is kept' }),
+  answer_within_s: z.number().min(1).max(3600).default(240).meta({ description: 'How long a new release may take from its start until it is kept, before the gateway goes back' }),
   download_limit_bytes: z.int().min(1).default(512 * 1024 ** 2).meta({ description: 'Largest archive of a release' }),
-  unpacked_limit_bytes: z.int().min(1).default(4 * 1024 ** 3).meta({ description: 'What a release may take on the disk' })
+  unpacked_limit_bytes: z.int().min(1).default(4 * 1024 ** 3).meta({ description: 'Maximum unpacked size of a release' })
 })
 
 export type UpdatesConfig = z.output<typeof updatesConfigSchema>

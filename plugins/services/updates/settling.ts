@@ -25,10 +25,10 @@ export async function settle (deps: SettlingDeps): Promise<void> {
   if (tree !== null) await sweepTrials(deps.config.paths.state)
   for (const job of updater.jobs.list()) {
     if (job.id === found?.job) continue
-    if (job.state === 'prepared') await updater.fail(job.id, updateError('system.update_interrupted', 'the gateway was started again in another way than by its launcher'))
+    if (job.state === 'prepared') await updater.fail(job.id, updateError('system.update_interrupted', 'the gateway was restarted without its launcher'))
     if (job.state !== 'queued' && job.state !== 'running') continue
     if (job.kind === 'update' && tree !== null) void updater.run(job, tree)
-    else await updater.fail(job.id, updateError('system.update_interrupted', 'the gateway ended before it had handed over'))
+    else await updater.fail(job.id, updateError('system.update_interrupted', 'the gateway stopped before it handed over'))
   }
   if (tree === null || found === null) return
   if (found.phase === 'returned') return await tellReturn(deps, tree, found)

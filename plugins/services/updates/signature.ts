@@ -17,7 +17,7 @@ export async function verifySignature (archive: Buffer, bundleText: string, pins
   try {
     return await verify(archive, bundleText, pins)
   } catch (error) {
-    throw updateError('system.update_verify_failed', `the signature of the release is not one that this installation trusts: ${messageOf(error)}`, { cause: error })
+    throw updateError('system.update_verify_failed', `this installation does not trust the signature of the release: ${messageOf(error)}`, { cause: error })
   }
 }
 
@@ -32,14 +32,14 @@ async function verify (archive: Buffer, bundleText: string, pins: Pins): Promise
   const isKeyed = bundle.verificationMaterial.content.$case === 'publicKey'
   const entity = toSignedEntity(bundle, archive)
   if (keyFile !== null) {
-    if (!isKeyed) throw new Error('a certificate signed it, and a public key is configured')
+    if (!isKeyed) throw new Error('a certificate signed it, but a public key is configured')
     const publicKey = await readKey(keyFile)
     const nothing = { mediaType: '', tlogs: [], ctlogs: [], certificateAuthorities: [], timestampAuthorities: [] }
     const trust = toTrustMaterial(nothing, () => ({ publicKey, validFor: () => true }))
     new Verifier(trust, { tlogThreshold: 0, ctlogThreshold: 0, timestampThreshold: 0 }).verify(entity)
     return `the key ${keyFile}`
   }
-  if (isKeyed) throw new Error('a key signed it, and no public key is configured')
+  if (isKeyed) throw new Error('a key signed it, but no public key is configured')
   const trust = toTrustMaterial(await readTrustRoot(trustedRoot))
   const signer = new Verifier(trust).verify(entity, { subjectAlternativeName: `^(?:${identity})$`, extensions: { issuer } })
   return signer.identity?.subjectAlternativeName ?? identity

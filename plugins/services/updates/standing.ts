@@ -41,7 +41,7 @@ export async function standingOf ({ root, env, pid, ppid, marks = MARKS }: Facts
     return { kind: 'checkout', advice: `it is a checkout: git pull && npm ci in ${root}, and start it again` }
   }
   if (env.KUBERNETES_SERVICE_HOST !== undefined || (await Promise.all(marks.map(exists))).includes(true)) {
-    return { kind: 'container', advice: 'it runs in a container: pull the newer image, and make the container anew with the same volumes' }
+    return { kind: 'container', advice: 'it runs in a container: pull the newer image, and recreate the container with the same volumes' }
   }
   return { kind: 'other', advice: 'unpack the archive of a release as the README says, and start that' }
 }

@@ -43,12 +43,12 @@ export async function runTrial ({ base, tree, home, state, env, signal }: Trial)
 /** Why a release may not take over; null where it may. A plugin that fell before may stay down. Pure. */
 export function objection (report: TrialReport, running: ReadonlySet<string>): string | null {
   const { version, config, database, databases, plugins } = report
-  if (!config.ok) return `${version} does not read this configuration: ${config.problems.join('; ')}`
+  if (!config.ok) return `${version} cannot read this configuration: ${config.problems.join('; ')}`
   if (!database.ok) return `${version} cannot take over the state database: ${database.message ?? 'it does not say why'}`
   const foreign = databases.find(({ plugin, ok }) => !ok && running.has(plugin))
   if (foreign !== undefined) return `${version} cannot take over the database of ${foreign.plugin}: ${foreign.message ?? 'it does not say why'}`
   const lost = plugins.filter(({ name, ok }) => !ok && running.has(name))
-  if (lost.length > 0) return `${version} does not load ${lost.map(({ name, why }) => why === null ? name : `${name} (${why})`).join(', ')}`
+  if (lost.length > 0) return `${version} cannot load ${lost.map(({ name, why }) => why === null ? name : `${name} (${why})`).join(', ')}`
   return null
 }
 

@@ -45,7 +45,7 @@ export async function unpackRelease (job: Unpacking): Promise<string> {
     }
     const there = await readdir(place).catch(() => null)
     if (there !== null && there.length > 0) {
-      if (await treeVersion(place) === null) throw new Error(`${place} is there and is no release; move it away`)
+      if (await treeVersion(place) === null) throw new Error(`${place} exists and is not a release; move it away`)
       await rm(`${place}.stale`, { recursive: true, force: true })
       await rename(place, `${place}.stale`)
     }

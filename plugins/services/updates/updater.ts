@@ -115,7 +115,7 @@ export class Updater {
       const report = await this.#try(tree, to)
       const from = report.database.from ?? least
       if (from >= least) return report
-      throw updateError('system.update_refused', `${report.version} takes over state databases from version ${least} on, and this one is ${from}: update to a release in between first`)
+      throw updateError('system.update_refused', `${report.version} takes over state databases from version ${least} on, but this one is ${from}: update to a release in between first`)
     } catch (error) {
       if (!this.#deps.signal.aborted) await this.discard(tree, to)
       throw error

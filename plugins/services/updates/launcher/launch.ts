@@ -51,7 +51,7 @@ async function tryNew (): Promise<boolean> {
   }
   await pointTo(base, next.to)
   if (next.attempts >= MOST_ATTEMPTS) {
-    await goBack(next, `it was cut off ${MOST_ATTEMPTS} times before it had confirmed`)
+    await goBack(next, `it was interrupted ${MOST_ATTEMPTS} times before it confirmed`)
     return true
   }
   next = { ...next, attempts: next.attempts + 1 }

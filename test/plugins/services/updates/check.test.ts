@@ -23,19 +23,19 @@ t.test('a release is taken when it is newer, fits this machine and takes this on
   const cases: readonly Case[] = [
     ['newer', '1.0.0', { version: '1.0.1' }, null, 'available'],
     ['a release after its candidates', '1.1.0-rc.2', { version: '1.1.0' }, null, 'available'],
-    ['a candidate of the release that runs', '1.1.0', { version: '1.1.0-rc.2' }, null, /older than 1\.1\.0/],
+    ['a candidate of the release that runs', '1.1.0', { version: '1.1.0-rc.2' }, null, /older than the running 1\.1\.0/],
     ['the same', '1.0.0', { version: '1.0.0' }, null, 'current'],
     ['the same, revoked: nothing to install', '1.0.0', { version: '1.0.0', revoked: true }, null, 'current'],
-    ['older', '1.2.0', { version: '1.1.9' }, null, /1\.1\.9 of the channel is older than 1\.2\.0/],
+    ['older', '1.2.0', { version: '1.1.9' }, null, /1\.1\.9 of the channel is older than the running 1\.2\.0/],
     ['older, by name', '1.2.0', { version: '1.1.9' }, '1.1.9', 'available'],
-    ['another one than was asked for', '1.0.0', { version: '1.2.0' }, '1.1.0', /1\.1\.0 was asked for, and the manifest is of 1\.2\.0/],
+    ['another one than was asked for', '1.0.0', { version: '1.2.0' }, '1.1.0', /1\.1\.0 was requested, but the manifest is for 1\.2\.0/],
     ['revoked', '1.0.0', { version: '1.1.0', revoked: true, revoked_reason: 'it eats models' }, null, /1\.1\.0 is revoked: it eats models/],
     ['revoked, by name', '1.0.0', { version: '1.1.0', revoked: true }, '1.1.0', /1\.1\.0 is revoked$/],
     ['for this machine', '1.0.0', { version: '1.1.0', platforms: ['linux-x64', 'linux-arm64'] }, null, 'available'],
     ['for another machine', '1.0.0', { version: '1.1.0', platforms: ['darwin-arm64'] }, null, /is for darwin-arm64, and this machine is linux-x64/],
     ['from this release on', '1.4.2', { version: '2.0.0', upgrade_from: '>=1.4' }, null, 'available'],
     ['from a later release on', '1.3.0', { version: '2.0.0', upgrade_from: '>=1.4' }, null, /updates from >=1\.4 only, and 1\.3\.0 runs/],
-    ['from nowhere', '1.3.0', { version: '2.0.0', upgrade_from: 'soon' }, null, /'soon', which is no range/]
+    ['from nowhere', '1.3.0', { version: '2.0.0', upgrade_from: 'soon' }, null, /'soon', which is not a version range/]
   ]
   for (const [name, current, fields, target, expected] of cases) {
     const decision = decide({ current, platform: 'linux-x64', manifest: manifestOf({ ...fields }), target })
@@ -46,7 +46,7 @@ t.test('a release is taken when it is newer, fits this machine and takes this on
 
 t.test('a manifest of another schema, another channel or with a broken field is refused with the reason', async t => {
   const cases: ReadonlyArray<readonly [text: string, why: RegExp]> = [
-    ['<html>', /is no JSON/],
+    ['<html>', /is not JSON/],
     ['[]', /_schema is missing/],
     [manifestText({ _schema: 'svc.releases.v2' }), /_schema is "svc\.releases\.v2", and this release reads svc\.releases\.v1/],
     [manifestText({ channel: 'nightly' }), /is of channel 'nightly', not 'stable'/],
