@@ -114,7 +114,7 @@ t.test('one in standby takes over from a gateway that is killed, tells an approv
   const { url } = JSON.parse(await next.firstLine) as { url: string }
   t.equal((await fetch(`${url}/health/ready`)).status, 200)
   const svc = on(url)
-  t.match(await svc('list', '--state', 'all'), { code: 0, stdout: new RegExp(` failed\\n${id.slice(0, 8)}: the gateway ended after it was approved: it may have run`) })
+  t.match(await svc('list', '--state', 'all'), { code: 0, stdout: new RegExp(` failed\\n${id.slice(0, 8)}: the gateway stopped after it was approved: it may have run`) })
   t.match(await svc('approve', id), { code: 1, stderr: /is already failed; nothing was changed \(approvals\.already_resolved\)/ })
   t.equal(readFileSync(join(home, 'ran'), 'utf8'), 'once ')
 
