@@ -32,7 +32,7 @@ export const statusSchema = z.strictObject({
   util: gauge.meta({ description: 'Percent, while it renders' }),
   temp: gauge.meta({ description: 'Degrees Celsius' }),
   clock: gauge.meta({ description: 'GHz' }),
-  it_s: gauge.meta({ description: 'Steps a second of the image that is being made' }),
+  it_s: gauge.meta({ description: 'Steps per second of the image being generated' }),
   eta: gauge.meta({ description: 'Seconds until its last step' }),
   step: z.strictObject({ value: count, max: count }).nullable(),
   inference: z.strictObject({}).meta({ description: 'Agents that use language models here, each with the state of its model; empty in this release' }),

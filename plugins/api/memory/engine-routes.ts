@@ -46,7 +46,7 @@ export const engineRoutes: readonly EngineRoute[] = [
   { method: 'POST', url: '/recall', target: '/memories/recall', summary: 'Search a bank', shape: ['results', 'list'], body: true, example: { query: 'Where does Alice work?' } },
   { method: 'POST', url: '/reflect', summary: 'Let a model answer from the memories of a bank', shape: ['text', 'string'], body: true, example: { query: 'What do you know about Alice?' } },
   { method: 'GET', url: '/mental-models', summary: 'The mental models of a bank' },
-  { method: 'POST', url: '/mental-models', summary: 'Make a mental model', body: true, example: { name: 'Alice', source_query: 'What do we know about Alice?' } },
+  { method: 'POST', url: '/mental-models', summary: 'Create a mental model', body: true, example: { name: 'Alice', source_query: 'What do we know about Alice?' } },
   { method: 'GET', url: '/mental-models/:id', summary: 'One mental model' },
   { method: 'PATCH', url: '/mental-models/:id', summary: 'Change a mental model', body: true, example: { name: 'Alice' } },
   { method: 'DELETE', url: '/mental-models/:id', summary: 'Delete a mental model' },

@@ -19,7 +19,7 @@ export const graphStatusSchema = z.strictObject({
   last_built_at: z.string().nullable(),
   last_error: z.string().nullable(),
   banks: z.int().meta({ description: 'Number of banks; 0 where `last_error` says why nothing was counted' }),
-  banks_counted: z.int().meta({ description: 'How many of them the operations are counted of: the first 1,000 that the engine lists' }),
+  banks_counted: z.int().meta({ description: 'Number of banks whose operations are counted: the first 1,000 that the engine lists' }),
   llm_timeout_s: z.int()
 }).meta({ title: 'MemoryGraphStatus' })
 type GraphStatus = z.output<typeof graphStatusSchema>

@@ -26,7 +26,7 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
       method: 'POST',
       url: '/api/memory/add',
       summary: 'Remember something',
-      description: `Answers when the text is durable. On the embedded engine, without \`document_id\`, the same text and tags of the same agent make no second memory: the answer names the one that is there. ${identityHelp}`,
+      description: `Answers when the text is durable. On the embedded engine, without \`document_id\`, the same text and tags of the same agent create no second memory: the answer names the existing one. ${identityHelp}`,
       schema: { body: addSchema, response: addedSchema },
       example: { text: 'Alice works at Acme Corp in Berlin.', tags: ['people'] },
       handler: call => {

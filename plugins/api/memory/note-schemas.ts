@@ -39,8 +39,8 @@ export const addedSchema = z.strictObject({
   id: z.string(),
   timestamp: z.string(),
   operation_id: z.string().optional().meta({ description: 'Id of the background operation, if there is one' }),
-  known: z.boolean().optional().meta({ description: 'True if it was there before: `id` is that of the document that says it. Only the embedded engine looks, and only where no `document_id` was given' }),
-  memory_id: z.string().optional().meta({ description: 'Id of the memory that was there before, if it is a single one' })
+  known: z.boolean().optional().meta({ description: 'True if it already existed: `id` is that of its document. Only the embedded engine checks, and only without `document_id`' }),
+  memory_id: z.string().optional().meta({ description: 'Id of the existing memory, if it is a single one' })
 })
 
 export const searchSchema = z.strictObject({
@@ -75,7 +75,7 @@ export const deleteSchema = z.strictObject({
 
 export const foundSchema = z.strictObject({
   items: z.array(noteSchema),
-  ran_on: z.array(z.string()).meta({ description: 'What found and ordered them: `text`, `vectors`, `rerank`; `text` alone without a model. `hindsight` for such a server, which does not tell' })
+  ran_on: z.array(z.string()).meta({ description: 'Methods that found and ordered them: `text`, `vectors`, `rerank`; `text` alone without a model. `hindsight` for a Hindsight server, which does not report them' })
 })
 export const pageSchema = z.strictObject({ items: z.array(noteSchema), next_cursor: z.string().nullable() })
 export const deletedSchema = z.strictObject({ deleted: z.int() })

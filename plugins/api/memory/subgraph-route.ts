@@ -26,7 +26,7 @@ const partSchema = z.looseObject({ data: z.looseObject({}) })
 const responseSchema = z.strictObject({
   nodes: z.array(partSchema),
   edges: z.array(partSchema),
-  total_edges: z.int().meta({ description: 'Number in the part that was chosen from: the newest 2,000 memories, the 2,000 entities that are named most, or what is around the node' }),
+  total_edges: z.int().meta({ description: 'Number in the part of the graph that was considered: the newest 2,000 memories, the 2,000 entities mentioned most, or what is around the node' }),
   total_units: z.int().optional().meta({ description: 'Number of memories' }),
   total_entities: z.int().optional().meta({ description: 'Number of entities' }),
   returned_nodes: z.int(),

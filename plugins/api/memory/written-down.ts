@@ -14,7 +14,7 @@ export async function writtenDown (
     category: 'memory', ...destruction, ...by, severity: 'ok', outcome: 'ok', error: null, ...end, duration_ms: Math.round(performance.now() - from)
   })
   // a gateway that is killed now leaves this
-  write({ severity: 'info', outcome: 'pending', message: 'begun; its end has a row of its own' })
+  write({ severity: 'info', outcome: 'pending', message: 'started; its result has a row of its own' })
   try {
     const answer = await ask()
     if (answer.status >= 300) write({ severity: 'error', outcome: 'error', error: `the memory engine answered ${answer.status}` })
@@ -22,7 +22,7 @@ export async function writtenDown (
     else {
       const { bytes, value } = await readReply(answer)
       const { operation_id: id } = (value ?? {}) as { readonly operation_id?: unknown }
-      write({ severity: 'info', outcome: 'pending', message: `operation ${String(id)} of the memory engine tells how it ends`, after: value })
+      write({ severity: 'info', outcome: 'pending', message: `operation ${String(id)} of the memory engine shows its result`, after: value })
       return { ...answer, body: bytes }
     }
     return answer

@@ -90,7 +90,7 @@ async function copyFile (from: string, to: string, signal: AbortSignal): Promise
   if (there !== null) {
     const same = there.isFile() && there.size === stats.size
     if (same && (there.ino === stats.ino || Math.abs(there.mtimeMs - stats.mtimeMs) < 2)) return
-    throw new Error(`${to} exists already and is another file; remove or rename it`)
+    throw new Error(`${to} already exists and is another file; remove or rename it`)
   }
   if (await link(from, to).then(() => true, () => false)) return
   const part = join(dirname(to), `.${stats.ino}-${stats.size}.moving`)

@@ -66,7 +66,7 @@ export const addBodySchema = z.strictObject({
   path: z.string().meta({ description: 'Absolute path of the model file, or of the first of a split one', pattern: '^/' }),
   id: z.string().optional(),
   name: z.string().optional(),
-  labels: z.array(capabilitySchema).optional().meta({ description: 'Capabilities, if header and name do not tell' }),
+  labels: z.array(capabilitySchema).optional().meta({ description: 'Capabilities, if header and name do not show them' }),
   overwrite: z.boolean().default(false)
 })
 

@@ -113,5 +113,5 @@ async function dataOf (body: AsyncIterable<Buffer>, path: string): Promise<unkno
 }
 
 function odd (path: string): HostTrouble {
-  return new HostTrouble(`answers ${path} with something other than Proxmox VE would; check host and port`)
+  return new HostTrouble(`answers ${path} unlike Proxmox VE; check host and port`)
 }

@@ -71,7 +71,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     }),
     tool({
       name: 'mental_model_create',
-      title: 'Make a mental model',
+      title: 'Create a mental model',
       description: 'Creates a mental model: a question that is answered from the memories, and stored. Needs a language model.',
       input: z.strictObject({ name: z.string().min(1).max(500), source_query: longText, tags: names.optional(), ...scope }),
       unwritten: ['source_query'],

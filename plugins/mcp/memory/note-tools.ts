@@ -27,7 +27,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
       server,
       name: 'memory_add',
       title: 'Remember',
-      description: 'Remembers a text for later conversations. Call it for one fact, decision or preference at a time, in a sentence that can be understood alone. `known` in the answer says that it was there before.',
+      description: 'Remembers a text for later conversations. Call it for one fact, decision or preference at a time, in a sentence that can be understood alone. `known` in the answer says that it already existed.',
       input: z.strictObject({
         text,
         dataset: dataset.optional(),

@@ -153,7 +153,7 @@ t.test('folders that cannot be the store', async t => {
   t.equal((await call('POST', STORE, {})).status, 400)
   write(target, { 'llm/a.gguf': 'another file' })
   const clash = await call('POST', STORE, { path: target, migrate: true })
-  t.match(clash, { status: 400, json: { error: { code: 'models.store_migration_failed', message: /stay in .*exists already and is another file/ } } })
+  t.match(clash, { status: 400, json: { error: { code: 'models.store_migration_failed', message: /stay in .*already exists and is another file/ } } })
   t.equal(readFileSync(join(source, 'llm/a.gguf'), 'utf8').length, 1000, 'nothing is lost')
   t.equal((await call('GET', STORE)).json.store, '')
   const { jobs } = gateway.gateway.kernel()

@@ -129,11 +129,11 @@ t.test('a test asks and saves nothing', async t => {
   host.nodes = [{ node: 'a', status: 'offline', local: true }]
   t.match(await test(), { ok: false, error: /no node that is online/ })
   host.nodes = [{ node: 'a/../b?', status: 'online', local: true }]
-  t.match(await test(), { ok: false, error: /something other than Proxmox/ }, 'a name is no path')
+  t.match(await test(), { ok: false, error: /unlike Proxmox/ }, 'a name is no path')
   host.nodes = [{ node: 'pve', status: 'online', local: true }]
 
   const mischief: ReadonlyArray<readonly [Mischief, RegExp]> = [
-    ['cut', /reset/], ['html', /something other than Proxmox/], ['wrong-shape', /something other than Proxmox/], ['endless', /more than \d+ bytes/], ['echo', /answers \/nodes with 500/]
+    ['cut', /reset/], ['html', /unlike Proxmox/], ['wrong-shape', /unlike Proxmox/], ['endless', /more than \d+ bytes/], ['echo', /answers \/nodes with 500/]
   ]
   for (const [kind, error] of mischief) {
     host.mischief = kind
