@@ -50,7 +50,7 @@ function tellLeftOut (part: Json, place: string, warnings: string[]): void {
     const name = camelCase(written)
     const [held, keys] = [part[written], heldKeys.get(name)]
     if (keys !== undefined && isObject(held)) leaveStrangers(held, keys, `${place}.${name}`, warnings, camelCase)
-    else if (unsaid.has(name) && held !== null) leave(warnings, `${place}.${name}: left out, chat completions have no word for it`)
+    else if (unsaid.has(name) && held !== null) leave(warnings, `${place}.${name}: left out, chat completions have no such field`)
   }
 }
 

@@ -41,7 +41,7 @@ function textOf (content: unknown, at: string, place: string, warnings: string[]
   leaveStrangers(content, contentKeys, place, warnings, camelCase)
   return objectsIn(content.parts, `${at}.parts`).map((part, i) => {
     leaveStrangers(part, partKeys, `${place}.parts.*`, warnings, camelCase)
-    if (typeof part.text !== 'string') throw untranslatable(`${at}.parts.${i}`, 'what is no text')
+    if (typeof part.text !== 'string') throw untranslatable(`${at}.parts.${i}`, 'content other than text')
     return part.text
   }).join('\n')
 }

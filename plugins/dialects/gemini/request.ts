@@ -32,7 +32,7 @@ const thinkingKeys: ReadonlySet<string> = new Set(['includeThoughts', 'thinkingB
 export function chatRequest (written: Json, model: string, slot: NamedSlotConfig | null, stream: boolean): ChatRequest {
   const warnings: string[] = []
   const asked = named(written)
-  if (asked.cachedContent != null) throw untranslatable('cachedContent', 'a cache of the model\'s maker')
+  if (asked.cachedContent != null) throw untranslatable('cachedContent', 'a cache at the model\'s provider')
   if (asked.safetySettings != null) warnings.push('safetySettings: left out, the gateway does not filter answers')
   tellStrangers(written, known, '', warnings)
   const set = asked.generationConfig ?? {}
@@ -108,7 +108,7 @@ function responseFormat (config: Json, warnings: string[]): object | null {
     if (schema !== null || own !== null) throw malformed('generationConfig.responseMimeType', 'must be application/json where a schema is given')
     return null
   }
-  if (schema !== null && own !== null) leave(warnings, 'generationConfig.responseSchema: left out, responseJsonSchema says it')
+  if (schema !== null && own !== null) leave(warnings, 'generationConfig.responseSchema: left out, responseJsonSchema replaces it')
   if (type !== 'application/json') throw untranslatable('generationConfig.responseMimeType', 'a form other than text/plain and application/json')
   const wanted = schema ?? (own === null ? null : jsonSchemaOf(own, 'generationConfig.responseSchema'))
   return wanted === null ? { type: 'json_object' } : { type: 'json_schema', json_schema: { name: 'answer', schema: wanted, strict: true } }

@@ -23,7 +23,7 @@ export function toolsOf (asked: Json, warnings: string[]): object {
   const all = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').flatMap((tool, i) => functionsOf(tool, `tools.${i}`, warnings))
   const config = asked.toolConfig ?? null
   if (isObject(config)) {
-    if (member(config, 'retrievalConfig') !== null) leave(warnings, 'toolConfig.retrievalConfig: left out, nothing here looks it up')
+    if (member(config, 'retrievalConfig') !== null) leave(warnings, 'toolConfig.retrievalConfig: left out, retrieval is not supported here')
     leaveStrangers(config, configKeys, 'toolConfig', warnings, camelCase)
   }
   const { mode, names } = choiceOf(config, warnings)
@@ -75,11 +75,11 @@ function functionsOf (tool: Json, at: string, warnings: string[]): FunctionTool[
     const parameters = schema ?? (one.parameters == null ? null : jsonSchemaOf(one.parameters, `${place}.parameters`))
     const name = stringIn(one.name, `${place}.name`)
     if (schema !== null && one.parameters != null) {
-      leave(warnings, 'tools.*.functionDeclarations.*.parameters: left out, parametersJsonSchema says it')
+      leave(warnings, 'tools.*.functionDeclarations.*.parameters: left out, parametersJsonSchema replaces it')
     }
     leaveStrangers(one, declarationKeys, 'tools.*.functionDeclarations.*', warnings, camelCase)
     for (const key of unsaid) {
-      if (member(one, key) !== null) leave(warnings, `tools.*.functionDeclarations.*.${key}: left out, chat completions have no word for it`)
+      if (member(one, key) !== null) leave(warnings, `tools.*.functionDeclarations.*.${key}: left out, chat completions have no such field`)
     }
     return { type: 'function', function: { ...given({ description: one.description, parameters }), name } }
   })

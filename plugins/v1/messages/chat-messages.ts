@@ -73,7 +73,7 @@ function tellLeftOut (block: Json, place: string, warnings: string[]): void {
   const { type, citations } = block
   leaveStrangers(block, blockKeys.get(type) ?? textKeys, place, warnings)
   if (isObject(block.source)) leaveStrangers(block.source, sourceKeys, `${place}.source`, warnings)
-  if (isObject(citations) && citations.enabled === true) leave(warnings, 'messages.*.content.*.citations: left out, nothing here cites')
+  if (isObject(citations) && citations.enabled === true) leave(warnings, 'messages.*.content.*.citations: left out, citations are not supported here')
 }
 
 function resultOf (

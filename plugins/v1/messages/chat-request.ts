@@ -81,7 +81,7 @@ function leftOut (asked: Json): string[] {
   return [
     ...tier == null || tier === 'auto' ? [] : ['service_tier: left out, there are no tiers here'],
     ...told === effort ? [] : [`output_config.effort: '${effort}' is sent as '${told}', chat completions support no more`],
-    ...management == null || clearsNothing(management) ? [] : ['context_management: left out, nothing is taken out of the context here']
+    ...management == null || clearsNothing(management) ? [] : ['context_management: left out, the context is not edited here']
   ]
 }
 

@@ -60,7 +60,7 @@ function findTool (named: string, servers: readonly string[], catalogue: ToolCat
     const found = isOffered(catalogue, server) ? catalogue.list(server, { agent }).find(({ name }) => name === tool) : undefined
     if (found !== undefined) return found
   }
-  throw unknown(`no tool '${named}' is there for this request, among those of ${places.join(', ')}`, 'omni.tools')
+  throw unknown(`no tool '${named}' is available to this request from ${places.join(', ')}`, 'omni.tools')
 }
 
 function isOffered (catalogue: ToolCatalogue, server: string): boolean {

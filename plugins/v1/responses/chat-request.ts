@@ -113,7 +113,7 @@ function leftOut (
   const others = [...new Set(include)].filter(what => what !== LOGPROBS && what !== SEALED).slice(0, MOST_WARNINGS)
   return [
     ...truncation === 'auto' ? ['truncation: left out, what is too long for the model is refused'] : [],
-    ...management == null ? [] : ['context_management: left out, nothing is taken out of the context here'],
+    ...management == null ? [] : ['context_management: left out, the context is not edited here'],
     ...most == null ? [] : ['max_tool_calls: left out, it counts calls of tools that nothing here runs'],
     ...tier == null || tier === 'auto' || tier === 'default' ? [] : ['service_tier: left out, there are no tiers here'],
     ...others.map(what => `include: ${typeName(what)} was left out, nothing here makes it`)
