@@ -43,7 +43,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const SOON_MS = 200
 const MOST_WAITING = 200
 /** Of a row that is written before the work. */
-const BEGUN = 'begun; its end has a row of its own'
+const BEGUN = 'started; its result has a row of its own'
 /** Rows that a follower reads at a time. */
 const PAGE = 200
 

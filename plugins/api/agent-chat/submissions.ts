@@ -47,7 +47,7 @@ export async function submitted (link: AgentLink, message: string | Buffer): Pro
 
 async function answer (link: AgentLink, method: string, given: unknown): Promise<unknown> {
   if (!Object.hasOwn(paramsSchemas, method)) {
-    throw new Refused(NO_METHOD, `'${method}' is none of ${Object.keys(paramsSchemas).join(', ')}`)
+    throw new Refused(NO_METHOD, `'${method}' is not one of ${Object.keys(paramsSchemas).join(', ')}`)
   }
   const checked = paramsSchemas[method as Method].safeParse(given)
   if (!checked.success) throw new Refused(NO_PARAMS, `${method}: ${z.prettifyError(checked.error).slice(0, 300)}`)

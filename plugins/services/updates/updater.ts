@@ -157,7 +157,7 @@ export class Updater {
       job: job.id,
       to: version,
       from: info.version,
-      schemaWarning: from === after ? null : `${version} has state databases of version ${after ?? 0}, and this one is ${from ?? 0}`,
+      schemaWarning: from === after ? null : `${version} has state databases of version ${after ?? 0}, but this one is ${from ?? 0}`,
       runningVersion: info.version,
       restartRequired: required || installation.restart === null
     }

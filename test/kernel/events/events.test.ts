@@ -253,7 +253,7 @@ t.test('activity rows are bounded, hold no secrets, and old ones are pruned', as
   await t.test('work that is written down before it begins leaves a row if the process dies in it, and has two when it ends', async t => {
     const { activity, rows } = setup()
     await activity.audited({ ...row, outcome: 'pending' }, async () => {
-      t.match(rows, [{ outcome: 'pending', severity: 'info', duration_ms: null, message: /begun/ }])
+      t.match(rows, [{ outcome: 'pending', severity: 'info', duration_ms: null, message: /started/ }])
     })
     t.match(rows, [{}, { outcome: 'ok', severity: 'ok', message: /^$/ }])
     t.equal(rows.length, 2)
