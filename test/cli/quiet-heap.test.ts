@@ -9,9 +9,10 @@ const none = 0.0001
 const some = 0.01
 
 /** The looks, by their numbers, at which it is due. */
-function due (looks: ReadonlyArray<readonly [usedMib: number, youngMib: number, busy: number]>): number[] {
+function due (looks: ReadonlyArray<readonly [usedMib: number, youngMib: number, busy: number, spareMib?: number]>): number[] {
   const quiet = new QuietHeap()
-  return looks.flatMap(([used, young, busy], i) => quiet.isDue({ used: used * MIB, young: young * MIB, busy }) ? [i] : [])
+  return looks.flatMap(([used, young, busy, spare = 2], i) =>
+    quiet.isDue({ used: used * MIB, young: young * MIB, spare: spare * MIB, busy }) ? [i] : [])
 }
 
 t.test('a heap is collected once there was nothing to do for two looks, and not again when it is small', async t => {
@@ -30,8 +31,16 @@ t.test('a heap that requests use is left alone, whatever of it collections have 
   t.strictSame(due(looks), [])
 })
 
-t.test('a heap that has not grown is left alone, however quiet', async t => {
-  t.strictSame(due([[30, 4, none], [33, 4, none], [37, 4, none], [31, 4, none], [37, 4, none]]), [])
+t.test('what a start left behind is collected in quiet, and a heap that has not grown since is left alone', async t => {
+  t.strictSame(due([[36, 4, some], [36, 4, none], [36, 4, none], [26, 4, none], [33, 4, none], [33, 4, none]]), [2])
+})
+
+t.test('pages that hardly anything lives in are collected together by a second collection', async t => {
+  const looks = (spare: number): Array<readonly [number, number, number, number]> =>
+    Array.from({ length: 8 }, () => [26, 2, none, spare])
+  t.strictSame(due([[36, 2, none, 2], [36, 2, none, 2], ...looks(10).slice(0, 5), ...looks(6), ...looks(6)]), [1, 6])
+  t.strictSame(due([[36, 2, none, 2], [36, 2, none, 2], ...looks(6), ...looks(6)]), [1])
+  t.strictSame(due([[36, 2, none, 2], [36, 2, none, 2], ...looks(10), ...looks(10), ...looks(10)]), [1, 6, 15], 'ever later where it changes nothing')
 })
 
 t.test('what has outlived the young generation is collected too, and what lives on is not taken for it a second time', async t => {
