@@ -34,11 +34,12 @@ async function moments<T> (
 ): Promise<ReadonlyArray<Moment<T>>> {
   const all: Array<Moment<T>> = []
   const path = join(folder, 'memory', 'memory.db')
-  let last = ''
+  let last: readonly Buffer[] = []
   const look = (): void => {
     // the third file holds nothing that the others have not
-    const now = parts.slice(0, 2).map(part => existsSync(`${path}${part}`) ? readFileSync(`${path}${part}`).toString('latin1') : '').join('|') + JSON.stringify(known())
-    if (now === last) return
+    const files = parts.slice(0, 2).map(part => existsSync(`${path}${part}`) ? readFileSync(`${path}${part}`) : Buffer.alloc(0))
+    const now = [...files, Buffer.from(JSON.stringify(known()))]
+    if (now.every((bytes, i) => last[i]?.equals(bytes))) return
     last = now
     const copy = join(kept, String(all.length), 'memory', 'memory.db')
     mkdirSync(dirname(copy), { recursive: true })
