@@ -1,7 +1,7 @@
 import { defineRoute, isSvcError, jsonAnswer, svcError, whileConnected, type ActivityLog, type AnyRoute, type Clock, type RouteCall } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import {
-  bankPath, deletionSignal, engineFailure, identityOf, memoryError, noObject, readReply, shapeFailure, type EngineReply,
+  bankPath, committedSignal, engineFailure, identityOf, memoryError, noObject, readReply, shapeFailure, type EngineReply,
   type MemoryService
 } from '../../services/memory/ref.js'
 import { enteredBank, seenBanks } from './access.js'
@@ -94,7 +94,7 @@ async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Pro
   if (destruction === null) return reply(call, await ask(call.signal))
   const row = { category: 'memory', ...destruction, actor, request_id: requestId, outcome: 'pending' } as const
   const work = deps.activity.audited(row, async note => {
-    const done = await ask(deletionSignal()).catch(notSupported)
+    const done = await ask(committedSignal()).catch(notSupported)
     note({ after: done.value })
     return done
   })

@@ -2,7 +2,9 @@ import {
   defineRoute, isSvcError, settingsOf, whileConnected, type ActivityLog, type AnyRoute, type ConfigService
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { askEngine, bankPath, engineRows, identityOf, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+import {
+  askEngine, bankPath, committedSignal, engineRows, identityOf, type MemoryEngine, type MemoryService
+} from '../../services/memory/ref.js'
 import { memorySettings } from '../../services/memory/settings.js'
 import { checkOperator } from './access.js'
 import { tag } from './bank-routes.js'
@@ -116,8 +118,7 @@ async function retryAll (memory: MemoryService, note: (done: Retried) => void): 
   const engine = memory.engine()
   const done: Retried = { queued: 0, skipped: 0, banks: {} }
   note(done)
-  // a silent engine is given up by itself
-  const { signal } = new AbortController()
+  const signal = committedSignal()
   for (const bank of await banksOf(engine, signal)) {
     // one that is retried leaves the list: all of it is read before
     const ids = await failedOf(engine, bank, signal)

@@ -1,5 +1,5 @@
 import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
-import { deletionSignal, identityOf, RAN_ON, type MemoryIdentity, type MemoryService, type RecalledNotes } from '../../services/memory/ref.js'
+import { committedSignal, identityOf, RAN_ON, type MemoryIdentity, type MemoryService, type RecalledNotes } from '../../services/memory/ref.js'
 import { tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
 import {
@@ -84,7 +84,7 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
         }, async note => {
           const noted = (deleted: number): void => note({ after: { deleted, ids: ids.length } })
           noted(0)
-          return { deleted: await notes.remove(identity, ids, dataset, deletionSignal(), noted) }
+          return { deleted: await notes.remove(identity, ids, dataset, committedSignal(), noted) }
         }))
       }
     })

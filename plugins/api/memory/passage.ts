@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { handled, type ActivityLog, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import {
-  checkBankOf, deletionSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService
+  checkBankOf, committedSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService
 } from '../../services/memory/ref.js'
 import { banksOf, checkAccess, seenBanks, targetOf, type EngineTarget } from './access.js'
 import { bodyOf, hasBody } from './body.js'
@@ -42,7 +42,7 @@ export async function passOn (
     query,
     headers: isJudged || destruction?.goesOn === true ? { ...headers, 'accept-encoding': undefined } : headers,
     body,
-    signal: destruction === null ? call.signal : deletionSignal(),
+    signal: destruction === null ? call.signal : committedSignal(),
     lends: !isJudged && destruction === null
   }
   const ask = async (): Promise<EngineAnswer> => {

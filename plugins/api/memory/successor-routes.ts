@@ -3,7 +3,7 @@ import { defineRoute, handled, pause, svcError, type ActivityLog, type AnyRoute,
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
-  askEngine, bankPath, deletionSignal, engineFailure, engineValue, memoryError, readReply, type EngineAnswer, type MemoryService
+  askEngine, bankPath, committedSignal, engineFailure, engineValue, memoryError, readReply, type EngineAnswer, type MemoryService
 } from '../../services/memory/ref.js'
 import { enteredBank } from './access.js'
 import { bankParam, BANKS, engineAnswerSchema, reply, tag } from './bank-routes.js'
@@ -106,7 +106,7 @@ export function successorRoutes ({ activity, clock, config, memory }: SuccessorD
         const signal = call.signal
         const engine = memory.engine()
         // one whose client leaves now is cancelled by its id
-        const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal: deletionSignal() })
+        const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal: committedSignal() })
         const url = await exported(bank, String((begun as { readonly operation_id?: unknown }).operation_id), signal)
         const [path = '', query = ''] = url.split('?')
         const answer = await engine.request({ method: 'GET', path, query, headers: {}, body: null, signal })
@@ -150,7 +150,7 @@ export function successorRoutes ({ activity, clock, config, memory }: SuccessorD
           method: 'POST', path, query, headers: { 'content-type': type, 'content-length': length }, body, signal
         })
         const answer = await readReply(destruction === null ? await ask(call.signal)
-          : await writtenDown(activity, destruction, { actor, request_id: requestId }, () => ask(deletionSignal())))
+          : await writtenDown(activity, destruction, { actor, request_id: requestId }, () => ask(committedSignal())))
         if (answer.status > 299) throw engineFailure(answer, path)
         return reply(call as unknown as RouteCall, answer)
       }
@@ -173,7 +173,7 @@ export function successorRoutes ({ activity, clock, config, memory }: SuccessorD
       }
     } catch (error) {
       // where it is over meanwhile, the engine refuses
-      if (signal.aborted) await askEngine(memory.engine(), { method: 'DELETE', path, signal: deletionSignal() }).catch(() => null)
+      if (signal.aborted) await askEngine(memory.engine(), { method: 'DELETE', path, signal: committedSignal() }).catch(() => null)
       throw error
     }
   }

@@ -1,7 +1,7 @@
 import { defineTool, svcError, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import {
-  bankPath, deletionSignal, engineValue, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
+  bankPath, committedSignal, engineValue, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
 } from '../../services/memory/ref.js'
 import { server, whoOf, type ToolDeps } from './note-tools.js'
 
@@ -59,7 +59,7 @@ export function bankTool<S extends z.ZodObject> ({ activity, memory }: ToolDeps,
       if (action === undefined) return await ask({ ...question, signal: call.signal })
       const target = [bank, ...tool.path(call.input).slice(1)].join('/')
       return await activity.audited({ category: 'memory', action, target, actor: call.actor, outcome: 'pending' },
-        () => ask({ ...question, signal: deletionSignal() }))
+        () => ask({ ...question, signal: committedSignal() }))
     }
   })
 

@@ -1,6 +1,6 @@
 import { defineTool, svcError, type ActivityLog, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { checkedIdentity, deletionSignal, tagsMatches, type MemoryIdentity, type MemoryService, type RecalledNotes } from '../../services/memory/ref.js'
+import { checkedIdentity, committedSignal, tagsMatches, type MemoryIdentity, type MemoryService, type RecalledNotes } from '../../services/memory/ref.js'
 
 export interface ToolDeps {
   readonly activity: ActivityLog
@@ -107,7 +107,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         return await activity.audited({ category: 'memory', action: 'memory.items.delete', target, actor: call.actor, outcome: 'pending' }, async note => {
           const noted = (deleted: number): void => note({ after: { deleted, ids: ids.length } })
           noted(0)
-          return { deleted: await notes.remove(whoOf(call), ids, from, deletionSignal(), noted) }
+          return { deleted: await notes.remove(whoOf(call), ids, from, committedSignal(), noted) }
         })
       }
     })

@@ -151,10 +151,10 @@ export function engineFailure ({ status, headers, value }: Omit<EngineReply, 'by
 }
 
 /**
- * Of a deletion: once begun it goes on when its client leaves, so that its audit row tells how it ended. An engine that is silent
- * is given up by itself, and one that takes long has not failed.
+ * Of work that goes on once it has begun, as a deletion does: its client may leave, and its audit row still tells how it ended.
+ * An engine that is silent is given up by itself, and one that takes long has not failed.
  */
-export function deletionSignal (): AbortSignal {
+export function committedSignal (): AbortSignal {
   return new AbortController().signal
 }
 

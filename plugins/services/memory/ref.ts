@@ -4,7 +4,7 @@ import type { MemoryHealth } from './memory.js'
 import type { Notes } from './notes/notes.js'
 
 export type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from './engine.js'
-export { askEngine, bankPath, deletionSignal, engineFailure, engineRows, engineValue, noObject, readReply, rowsIn, shapeFailure, valueOf } from './engine-call.js'
+export { askEngine, bankPath, committedSignal, engineFailure, engineRows, engineValue, noObject, readReply, rowsIn, shapeFailure, valueOf } from './engine-call.js'
 export type { EngineQuestion, EngineReply, Row } from './engine-call.js'
 export { memoryError } from './errors.js'
 export { checkedIdentity, identityOf } from './identity.js'

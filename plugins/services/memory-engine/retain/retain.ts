@@ -4,9 +4,10 @@ import type { Core, Retained } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
 import { appendChunks, changeText, documentsOf, findDocument, openText, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
 import { deleteMemories, insertMemory, textHash, type MemoryRow } from '../store/memory-table.js'
+import { MOST_ALIKE } from '../store/same-tags.js'
 import type { Store } from '../store/store.js'
 import { madeOf } from './made.js'
-import { memoryOf, MOST_ALIKE } from './same-text.js'
+import { memoryOf } from './same-text.js'
 import type { RetainItem } from './request.js'
 
 /**

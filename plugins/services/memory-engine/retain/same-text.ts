@@ -1,12 +1,10 @@
 import { textHash, type MemoryRow } from '../store/memory-table.js'
-import { sameTags } from '../store/same-tags.js'
+import { MOST_ALIKE, sameTags } from '../store/same-tags.js'
 import type { Store } from '../store/store.js'
 import { SAID, VALID, type Said } from './made.js'
 import type { RetainItem } from './request.js'
 
-/** Of very many with one text, the newest are looked at: one that is kept beside them is found the next time. */
-export const MOST_ALIKE = 200
-/** And of those that are one of several in their documents. */
+/** Of those that are one of several in their documents. */
 const MOST_PASSED_OVER = 2000
 
 type Wanted = Pick<RetainItem, 'content' | 'tags'>

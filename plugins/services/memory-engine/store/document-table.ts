@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { chunkText } from '../retain/chunk-text.js'
 import { deleteMemories, type MemoryRow } from './memory-table.js'
 import { WHOLE } from './page.js'
-import { sameTags } from './same-tags.js'
+import { MOST_ALIKE, sameTags } from './same-tags.js'
 import type { Store } from './store.js'
 
 /** A row as it is stored: lists and maps are JSON, times milliseconds. */
@@ -134,9 +134,6 @@ export function documentsOf (
     `SELECT d.seq, d.document_id, d.tags, d.metadata, d.retain_params FROM documents d WHERE d.bank = ? AND d.content_hash = ? AND ${sql}
      ORDER BY d.seq DESC LIMIT ${MOST_ALIKE}`, [bank, hash, ...values]))
 }
-
-/** Of one text and the same tags. */
-const MOST_ALIKE = 200
 
 /** More of the text is to come: it is told when it is whole. Called in a transaction. */
 export function openText (store: Store, document: number, length: number, now: number): void {

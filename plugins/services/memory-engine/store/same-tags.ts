@@ -1,5 +1,8 @@
 import type { Condition } from '../memories/tag-filter.js'
 
+/** Of very many rows of one text the newest are looked at: one that is kept beside them is found the next time. */
+export const MOST_ALIKE = 200
+
 /** Of more tags there are too many orders to look for each. */
 const MOST_ORDERED = 4
 
