@@ -29,6 +29,9 @@ interface Bank {
   readonly directives: Array<Record<string, unknown>>
 }
 
+/** What a gateway asks, whenever it likes, to know how its server is. */
+const LOOKS = new Set(['/health', '/version', '/v1/default/banks?limit=1'])
+
 type Answering = (request: IncomingMessage, response: ServerResponse, body: Buffer) => void
 type Row = Readonly<Record<string, unknown>>
 
@@ -37,7 +40,9 @@ type Row = Readonly<Record<string, unknown>>
  * gateway depends on. It remembers words, not meanings.
  */
 export class FakeHindsight {
+  /** Without what a gateway asks to know how the server is, which comes at any time: `looks` has that. */
   readonly seen: Seen[] = []
+  readonly looks: Seen[] = []
   readonly banks = new Map<string, Bank>()
   /** Other names of banks, as a server gives them to its own operators. */
   readonly aliases = new Map<string, string>()
@@ -62,7 +67,7 @@ export class FakeHindsight {
 
   get url (): string { return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` }
 
-  /** Everything that was asked for, as `GET /version`. */
+  /** What was seen, as `GET /v1/default/banks`. */
   get calls (): string[] { return this.seen.map(({ method, url }) => `${method} ${url}`) }
 
   /** Resolves when the client of a request has left before the answer; `POST /v1/...`. */
@@ -102,7 +107,8 @@ export class FakeHindsight {
     }
     const body = Buffer.concat(chunks)
     const url = request.url ?? ''
-    this.seen.push({ method: request.method ?? '', url, headers: request.headers, body: body.toString('latin1') })
+    const list = LOOKS.has(url) ? this.looks : this.seen
+    list.push({ method: request.method ?? '', url, headers: request.headers, body: body.toString('latin1') })
     response.on('close', () => { if (!response.writableFinished) this.#gone(request) })
     const path = url.split('?')[0]!
     const other = this.instead.get(path)
