@@ -161,8 +161,9 @@ async function greet (
   }
 }
 
+/** What it is sent fails before the end of what it wrote is read: a program that ends at once is told by either. */
 function isOver ({ pipes }: Program): boolean {
-  return pipes !== null && (pipes.stdout.readableEnded || pipes.stdout.destroyed)
+  return pipes !== null && (pipes.stdin.errored !== null || pipes.stdout.readableEnded || pipes.stdout.destroyed)
 }
 
 function endText (code: number | null | undefined): string {

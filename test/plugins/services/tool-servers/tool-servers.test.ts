@@ -3,16 +3,20 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { PassThrough, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import t from 'tap'
+import { Agent } from 'undici'
 import { z } from 'zod'
-import type { ToolOutcome } from '../../../../kernel/contract/index.js'
+import type { Program, ToolOutcome } from '../../../../kernel/contract/index.js'
 import { createSystemClock } from '../../../../kernel/state/system-clock.js'
 import approvalRoutes from '../../../../plugins/api/approvals/index.js'
 import mount from '../../../../plugins/mcp/servers/index.js'
 import approvals from '../../../../plugins/services/approvals/index.js'
+import { connect } from '../../../../plugins/services/tool-servers/connection.js'
+import { ServerLog } from '../../../../plugins/services/tool-servers/server-log.js'
 import { spawnSvc } from '../../../cli/support.js'
 import { testEngine } from '../../../kernel/runtime/engines.js'
 import { hosted, oddServer, record } from './hosted.js'
@@ -218,6 +222,20 @@ t.test('a server that cannot be run says why', async t => {
   await gateway.gateway.kernel().config.setSecret('NOT_SET', 'value')
   await gateway.desk.start('keyless', new AbortController().signal)
   t.match(JSON.parse(await gateway.text('keyless', 'surroundings')), { env: { A: 'value' } })
+})
+
+t.test('a program that has ended before anything is written to it is told by its exit code, not by the pipe', async t => {
+  const gateway = await hosted(t, { dies: record([], 'enabled = false\n') })
+  const { clock, config } = gateway.gateway.kernel()
+  const stdin = new Writable({ write: (_chunk, _encoding, done) => { done(new Error('write EPIPE')) } }).on('error', () => {})
+  // the pipe has broken; its exit is still on the way, and the end of its output as well
+  const ended = new Promise<number>(resolve => { stdin.once('close', () => { clock.setTimer(30, () => { resolve(3) }) }) })
+  const pipes = { stdin, stdout: new PassThrough(), stderr: new PassThrough().end('no licence file\n') }
+  const program: Program = { pipes, address: null, pid: 1, ended, stop: () => Promise.resolve() }
+  await t.rejects(connect(config.snapshot.toolServers.get('dies')!, {
+    clock, config, programs: { run: () => Promise.resolve(program) }, dispatcher: () => new Agent(),
+    log: new ServerLog(clock, text => text), version: '1'
+  }, () => {}, new AbortController().signal), { message: /ended with exit code 3; it last wrote: no licence file$/ })
 })
 
 t.test('records come, change and go while the gateway runs', async t => {
