@@ -105,9 +105,14 @@ t.test('V8 does not collect all of a gateway again and again to give memory back
       '--require', join(home, 'hurried.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
     ], { env: { HOME: home, ...env } })
     const told = textOf(gateway.stdout)
-    await once(gateway.stderr, 'data')
-    gateway.kill('SIGTERM')
-    return (await told).includes('Memory reducer: ')
+    let complaints = ''
+    for await (const piece of gateway.stderr.setEncoding('utf8')) {
+      complaints += piece as string
+      if (complaints.includes('optimizes')) gateway.kill('SIGTERM')
+    }
+    const said = await told
+    if (!complaints.includes('optimizes')) throw new Error(`the gateway ended before it was up: ${complaints}${said}`)
+    return said.includes('Memory reducer: ')
   }
   t.equal(await reduces({ WITHOUT: `--gc-memory-reducer-start-delay-ms=${2 ** 31 - 1}` }), true, 'what V8 does unasked')
   t.equal(await reduces({}), false)

@@ -4,7 +4,7 @@ import type { Store } from '../store/store.js'
 import { SAID, VALID, type Said } from './made.js'
 import type { RetainItem } from './request.js'
 
-/** Of those that are one of several in their documents. */
+/** Of very many with one text the newest are looked at. Which of them share a document is not known before they are read. */
 const MOST_PASSED_OVER = 2000
 
 type Wanted = Pick<RetainItem, 'content' | 'tags'>
