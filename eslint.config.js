@@ -10,7 +10,7 @@ const border = (files, group, message) => ({
 
 /** Readers have this repository and nothing else: comments say the facts. test/architecture.test.ts reads READMEs, too. */
 const foreign = 'cites a document that is not in the repository: say the fact itself, or name a README here'
-const cited = /\b(?:SPEC|STYLE|DESIGN)\.md\b|\bDESIGN \d|\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d/
+const cited = /\b(?:SPEC|STYLE|DESIGN)\.md\b|\bDESIGN \d|\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d|\b(?:of|as) the reference\b/
 
 /** tap's `match` asks for what its pattern has: an empty array fits every array, and an empty string every string. */
 const anything = 'matches whatever is there: write { length: 0 } for an empty array, Array for any, /^$/ for an empty string'

@@ -68,7 +68,7 @@ export class RestartWanted extends Error {
   readonly exitCode = 75
 
   constructor () {
-    super('the gateway is to be started again')
+    super('the gateway must be restarted')
     this.name = 'RestartWanted'
   }
 }

@@ -122,7 +122,7 @@ class GatewayRun implements Gateway {
           blame: (name, error) => host.culprits.blame(name, error),
           fatal: error => this.#fatal(error),
           warning: warning => this.#log.warn({ err: warning }, `${warning.name}: ${warning.message}`),
-          stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is not an error')
+          stray: reason => this.#log.error({ reason: messageOf(reason) }, 'a non-error value was thrown, or a promise was rejected with one')
         })
       }
       const check = new GatewayConfigCheck({
@@ -216,7 +216,7 @@ class GatewayRun implements Gateway {
     const { dispatcher, fleet, gpu, pressure, sets, daemons, pulls, upstreams, connections } = this.#inference ?? {}
     // the grace begins with the stop, not with what is written about it
     const drained = dispatcher === undefined ? undefined : this.#drain(dispatcher.active)
-    if (this.#kernel !== null) await this.#attempt('telling that it stops', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
+    if (this.#kernel !== null) await this.#attempt('announcing the shutdown', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
     await drained
     this.#streams.closeAll()
     await this.#attempt('plugins', this.#host?.stop())

@@ -69,7 +69,7 @@ export async function openKernel (
   const lock = await acquireHomeLock(paths, 'starting', {
     standby: options.standby === true,
     waiting: ({ pid, stopping }) => {
-      const doing = stopping ? 'is stopping and lets its last answers end; waiting for it' : 'serves; waiting to take over'
+      const doing = stopping ? 'is finishing its last answers; waiting for it' : 'is running; waiting to take over'
       log.warn(`another gateway${pid === null ? '' : ` (process ${pid})`} on this home ${doing}`)
     },
     ...(signal === undefined ? {} : { signal })
@@ -164,7 +164,7 @@ async function openDefaults (options: SelectRuntimeOptions): Promise<readonly [C
   const selected = await selectRuntime(options)
   if (selected.form === 'process') return [selected]
   try {
-    const reason = 'slots that are to run as processes do so beside the container engine'
+    const reason = 'slots with runtime `process` run alongside the container engine'
     return [selected, await openProcessRuntime({ stateDir, env, clock, log, reason })]
   } catch (error) {
     await selected.close()

@@ -29,5 +29,5 @@ export async function drainRequests ({ clock, log, active, graceMs, hurried }: R
   })
   active.stopAll(svcError('gateway.stopping', 'the gateway is shutting down', { details: { retry_after_s: 5 } }))
   if (await settlesWithin(clock, LAST_REQUESTS_MS, idle)) return
-  log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests did not end although they were told to')
+  log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests did not end when asked to')
 }

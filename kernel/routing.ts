@@ -78,7 +78,7 @@ export function createRouting (
 function tellCircuit ({ events, log }: KernelServices, upstream: string, circuit: CircuitView): void {
   const { state, failures, retry_in_ms: waitMs } = circuit
   const isWell = state === 'closed'
-  const message = isWell ? 'answers again' : `failed ${failures} times in a row and is left alone for ${Math.ceil(waitMs / 1000)} s`
+  const message = isWell ? 'answers again' : `failed ${failures} times in a row and is not used for ${Math.ceil(waitMs / 1000)} s`
   log[isWell ? 'info' : 'warn']({ upstream }, `upstream '${upstream}' ${message}`)
   events.emit({
     type: isWell ? 'system.upstream_healthy' : 'system.upstream_unhealthy',

@@ -49,7 +49,7 @@ export function overdrawn (lines: readonly string[], before: number): string {
 export function fitted (lines: readonly string[], height: number | null): readonly string[] {
   const room = height === null ? lines.length : Math.max(1, height - 1)
   if (lines.length <= room) return lines
-  return [...lines.slice(0, room - 1), `… and ${lines.length - room + 1} lines more`]
+  return [...lines.slice(0, room - 1), `… and ${lines.length - room + 1} more lines`]
 }
 
 /** Pure. */

@@ -26,8 +26,8 @@ export function memoryFit (sizeBytes: number, device: Device, hardware: Hardware
   if (own === 0) return { status: 'unknown', reasons: ['the memory of the device is not known'] }
   const all = shared ? own : own + hardware.ram_mb
   const needs = `the model takes ${gib(size)} GiB`
-  if (size > all) return { status: 'too_large', reasons: [`${needs} and there are ${gib(all)} GiB in all`] }
-  if (size > own) return { status: 'spills', reasons: [`${needs} and the device ${gib(own)} GiB; the rest stays in main memory`] }
+  if (size > all) return { status: 'too_large', reasons: [`${needs}, but there are only ${gib(all)} GiB in total`] }
+  if (size > own) return { status: 'spills', reasons: [`${needs}, but the device has only ${gib(own)} GiB; the rest stays in RAM`] }
   if (size > own * TIGHT) return { status: 'tight', reasons: [`${needs} of ${gib(own)} GiB`] }
   return { status: 'fits', reasons: [] }
 }

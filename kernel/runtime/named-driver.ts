@@ -76,7 +76,7 @@ export class NamedDriver {
       const { driver, found } = await this.#inTime(async signal => {
         const made = await this.definition.open(signal)
         try {
-          if (made.form !== this.form) throw new Error(`it says that it takes a ${this.form} and opens as one that takes a ${made.form}`)
+          if (made.form !== this.form) throw new Error(`it declares form '${this.form}' but opened with form '${made.form}'`)
           // one that cannot tell what it has is of no use: its engines would be taken for gone
           const found = await made.list({ [LABEL_INSTANCE]: instance })
           signal.throwIfAborted()

@@ -199,7 +199,7 @@ export class SlotManager implements SlotService {
   }
 
   skipAutostart (names: readonly string[]): void {
-    for (const name of names) this.#selfStart(name).abort(svcError('slot.stopped', `slot '${name}' does not start by itself: something else decides what runs`))
+    for (const name of names) this.#selfStart(name).abort(svcError('slot.stopped', `slot '${name}' is not started automatically this time: an applied stack or a plugin decides which slots run`))
   }
 
   /** Ends the start of a slot by itself, also one that waits for its GPU. Aborted already for one that does not start. */

@@ -155,7 +155,7 @@ export function providerConformance (
         const { about, requires } = provider
         assert.ok((requires?.memoryMb ?? 0) >= 0, `requires.memoryMb is ${requires?.memoryMb}`)
         for (const feature of requires?.features ?? []) {
-          assert.ok(hostFeatures.includes(feature), `requires.features names '${feature}', which is none of ${hostFeatures.join(', ')}`)
+          assert.ok(hostFeatures.includes(feature), `requires.features names '${feature}', which is not one of ${hostFeatures.join(', ')}`)
         }
         if (about === undefined) return
         assert.notEqual(about.license, '', 'about.license is empty')
@@ -217,7 +217,7 @@ function judgeHealth (provider: EngineProvider, { status, json = null }: FedAnsw
     throw new assert.AssertionError({ message: `${fed}, health.verdict threw: ${messageOf(error)}` })
   }
   const report: HealthReport = typeof said === 'string' ? { verdict: said } : said
-  assert.ok(verdicts.includes(report.verdict), `${fed}, health.verdict says ${JSON.stringify(said)}, which is none of ${verdicts.join(', ')}`)
+  assert.ok(verdicts.includes(report.verdict), `${fed}, health.verdict says ${JSON.stringify(said)}, which is not one of ${verdicts.join(', ')}`)
   const { progress = null, message = '' } = report
   assert.ok(progress === null || (progress >= 0 && progress <= 1), `${fed}, health.verdict tells a progress of ${progress}, which is not from 0 to 1`)
   assert.equal(typeof message, 'string', `${fed}, health.verdict gives a message that is no text`)

@@ -222,5 +222,5 @@ t.test('a Hindsight server is taken by its address and searched, and one that do
   })
   t.match(await svc('enable', '--engine', 'embedded', '--server', fake.url), { code: 2, stderr: /--server needs/ })
   fake.key = 'right'
-  t.match(await svc('status'), { code: 1, stdout: /memory +on, and does not answer/, stderr: /put it into api\.env as HINDSIGHT_API_TENANT_API_KEY/ })
+  t.match(await svc('status'), { code: 1, stdout: /memory +on, but not answering/, stderr: /put it into api\.env as HINDSIGHT_API_TENANT_API_KEY/ })
 })

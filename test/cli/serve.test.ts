@@ -100,7 +100,7 @@ t.test('one in standby takes over from a gateway that is killed, tells an approv
     next.child.kill('SIGKILL')
     await next.finished
   })
-  t.match(await next.says('waiting to take over'), `process ${first.child.pid}) on this home serves`)
+  t.match(await next.says('waiting to take over'), `process ${first.child.pid}) on this home is running`)
   t.match(await run(['serve', '--home', home, '--port', '0']), { code: 1, stderr: /another gateway .* runs on/ }, 'without the flag it is refused as ever')
   const id = await ask(first.url)
   t.match(await on(first.url)('list'), { code: 0, stdout: new RegExp(`^ID +TOOL +AGENT .*\\n${id.slice(0, 8)} +shop/buy +hermes `) })

@@ -46,7 +46,7 @@ t.test('the image runs with nothing but a volume, and hands a home from one cont
   t.match(await (await fetch(`${url}/api/updates/state`)).json(), { installation: { kind: 'container', advice: /pull the newer image/ } })
 
   const second = await start(2)
-  await second.says(/on this home serves; waiting to take over/)
+  await second.says(/on this home is running; waiting to take over/)
   const written = await fetch(`${url}/api/upstreams`, { method: 'POST', headers: JSON_TYPE, body: '{"name":"kept","url":"http://127.0.0.1:1/v1","auth_style":"none"}' })
   t.equal(written.status, 201)
   await docker('kill', '--signal', 'KILL', `${name}-1`)

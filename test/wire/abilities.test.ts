@@ -147,7 +147,7 @@ t.test('tools go to a slot whose model calls them', async t => {
   t.match(await ask({ model: 'mute', tools }), {
     error: {
       code: 'model.ability_missing', param: 'tools', details: { ability: 'tools', slots: ['mute'] },
-      message: /it needs a model that calls tools, and slot 'mute' cannot; .*'handy'.* can be asked instead/
+      message: /it needs a model that calls tools, and slot 'mute' cannot; use .*'handy'.* instead/
     }
   })
   t.match(await ask({ model: 'mute', max_tokens: 5, tools: [{ name: 'f', input_schema: { type: 'object' } }] }, '/v1/messages'), {
@@ -239,7 +239,7 @@ t.test('a request that its slot cannot serve is refused for good, before anythin
   t.equal(response.headers.get('x-should-retry'), 'false')
   const { error } = await response.json() as Answer
   t.match(error, { code: 'model.ability_missing', param: 'messages', details: { model: 'agent', ability: 'vision', slots: ['agent'], able: ['eyes'] } })
-  t.equal(error!.message, 'model \'agent\' cannot take this request: it needs a model that takes images, and slot \'agent\' cannot; \'eyes\' can be asked instead')
+  t.equal(error!.message, 'model \'agent\' cannot take this request: it needs a model that takes images, and slot \'agent\' cannot; use \'eyes\' instead')
   t.strictSame(gateway.started, [])
 
   const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'none' })

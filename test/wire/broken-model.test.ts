@@ -191,7 +191,7 @@ t.test('an engine that ends while it loads is quoted', async t => {
   t.teardown(() => runtime.destroy())
   const gateway = await wireGateway(t, { runtime })
   const told = await refusal(gateway.chat({}))
-  t.match(told.error.message, /exited during loading, with code 1; its last words: E cannot load bge: it has no ranking head$/)
+  t.match(told.error.message, /exited during loading, with code 1; its last output: E cannot load bge: it has no ranking head$/)
   t.strictSame(told.error.details.log_tail, ['E cannot load bge: it has no ranking head', 'main: exiting due to model loading error'])
   t.match(gateway.slots.status('agent').message, /has no ranking head/)
 })

@@ -209,7 +209,7 @@ t.test('a driver that opens with another form than it declares is closed each ti
   const gateway = await createTestGateway({ files: { ...files, ...slot }, runtime: processes, plugins: [liar] })
   t.teardown(() => gateway.close())
   for (let time = 0; time < 2; time++) {
-    await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /takes a container and opens as one that takes a process$/ })
+    await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /it declares form 'container' but opened with form 'process'$/ })
   }
   t.ok(opened >= 2)
   t.equal(closed, opened)

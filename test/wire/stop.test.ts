@@ -172,7 +172,7 @@ t.test('a start beside a gateway that lets its last answers end says so and wait
   const log = { ...quiet, warn: (...said: unknown[]) => { told.push(said.map(String).join(' ')) } }
   const next = createGateway({ home, runtime, log, port: 0 })
   const starting = next.start()
-  await until(() => told.some(line => /process \d+\) on this home is stopping.*waiting for it/.test(line)), 'and the next one waits')
+  await until(() => told.some(line => /process \d+\) on this home is finishing its last answers; waiting for it/.test(line)), 'and the next one waits')
   gateway.gateway.hurry()
   await Promise.all([text, stopping])
   t.match((await starting).baseUrl, /^http/)
@@ -204,7 +204,7 @@ t.test('a gateway in standby takes over when the first is gone, and not before',
   const next = createGateway({ home, runtime, log, port: 0, standby: true, plugins: [createFakeProviderPlugin()] })
   let isUp = false
   const starting = next.start().finally(() => { isUp = true })
-  await until(() => told.some(line => /process \d+\) on this home serves; waiting to take over/.test(line)), 'it says what it waits for')
+  await until(() => told.some(line => /process \d+\) on this home is running; waiting to take over/.test(line)), 'it says what it waits for')
   t.equal((await first.chat({})).status, 200)
   t.notOk(isUp)
   await first.gateway.stop()

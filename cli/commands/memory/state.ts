@@ -68,7 +68,7 @@ async function show (cli: Cli, client: ApiClient, json: boolean): Promise<void> 
     cli.out.line('The memory is off. Switch it on: svc memory enable')
   } else {
     cli.out.pairs([
-      ['memory', reachable ? 'on' : 'on, and does not answer'],
+      ['memory', reachable ? 'on' : 'on, but not answering'],
       ['engine', engine],
       ['wire', version],
       ['banks', banks === null ? null : String(banks)],

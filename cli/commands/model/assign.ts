@@ -19,6 +19,6 @@ export function addModelAssign (model: Command, cli: Cli): void {
       }
       if (!record.installed) throw new CliFailure(`'${ref}' is a model of ${record.upstream ?? 'an upstream'} and not on this machine: no slot can load it`)
       await client.call({ method: 'PUT', path: pathOf`/api/slots/${slot}/config`, body: { model: { default: ref } } }, z.unknown())
-      cli.out.line(`Slot ${slot} has ${ref} as its model now. Load it with: svc slot restart ${slot}`)
+      cli.out.line(`Slot ${slot} is now set to model ${ref}. Load it with: svc slot restart ${slot}`)
     })
 }

@@ -35,7 +35,7 @@ export function addServiceInstall (service: Command, cli: Cli): void {
     .option('-y, --yes', 'do not ask about its licence')
     .option('--json', 'print the final state, as the API reports it')
     .option('--print', 'of the gateway: print its files and change nothing')
-    .option('--user <name>', 'of the gateway: the user that it runs as; default is svc, which is created, on macOS yours')
+    .option('--user <name>', 'of the gateway: the user that it runs as; default: svc, created if missing; on macOS, the user who called sudo')
     .addOption(new Option('--allow <unit>', 'of the gateway: another unit that it may start and stop; may be given more than once').argParser((unit: string, before: readonly string[] = []) => [...before, unit]))
     .addOption(new Option('--folder <dir>', 'of the gateway: folder for its unit').hideHelp())
     .addOption(homeOption())

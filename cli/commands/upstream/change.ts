@@ -28,12 +28,12 @@ export function addUpstreamAdd (upstream: Command, cli: Cli): void {
     .action(async (given: string | undefined, address: string | undefined, options: AddOptions, command: Command) => {
       const { template, svc } = options
       const name = given ?? (svc === undefined ? undefined : nameOfHost(svc))
-      if (name === undefined) throw usageFailure('a name is needed', ['Such as `svc upstream add lab http://lab:8080/v1`.'])
+      if (name === undefined) throw usageFailure('a name is needed', ['For example: `svc upstream add lab http://lab:8080/v1`.'])
       if (svc !== undefined && (address !== undefined || template !== undefined)) {
         throw usageFailure(`--svc is the address already, and cannot be used with ${address === undefined ? '--template' : `'${address}'`}`)
       }
       if ((address ?? svc ?? template) === undefined) {
-        throw usageFailure('an address or a template is needed', ['Such as `svc upstream add lab http://lab:8080/v1` or `--template openai`.'])
+        throw usageFailure('an address or a template is needed', ['For example: `svc upstream add lab http://lab:8080/v1` or `--template openai`.'])
       }
       const gateway = svc === undefined ? {} : { svc: true, auth_style: options.keyEnv === undefined ? 'none' : undefined }
       const body = { name, url: address ?? svc, catalog_id: template, ...defined(gateway), ...defined(bodyOf(options)) }
@@ -46,7 +46,7 @@ export function addUpstreamAdd (upstream: Command, cli: Cli): void {
 
 /** `http://192.168.1.20:8080` is 192-168-1-20. */
 function nameOfHost (address: string): string {
-  if (!URL.canParse(address)) throw usageFailure(`'${address}' is not an address`, ['Such as `svc upstream add --svc http://workshop:8080`.'])
+  if (!URL.canParse(address)) throw usageFailure(`'${address}' is not an address`, ['For example: `svc upstream add --svc http://workshop:8080`.'])
   return new URL(address).hostname.replaceAll(/[^a-z0-9_-]+/g, '-').replaceAll(/^-+|-+$/g, '').slice(0, 64)
 }
 

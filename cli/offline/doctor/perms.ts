@@ -22,7 +22,7 @@ export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions)
     throw new CliFailure('--fix needs root', { hints: ['Run it with sudo, and with --home where SVC_HOME is set.'] })
   }
   const root = await lstat(paths.state).catch((error: NodeJS.ErrnoException) => {
-    throw new CliFailure(`${paths.state} cannot be read (${error.code ?? error.message})`, { hints: ['`svc serve` makes it.'] })
+    throw new CliFailure(`${paths.state} cannot be read (${error.code ?? error.message})`, { hints: ['`svc serve` creates it.'] })
   })
   const owner = { uid: root.uid, gid: root.gid }
   const found = (await pathsOf(cli, paths)).map(facts => judgePath(facts, owner))
@@ -31,7 +31,7 @@ export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions)
   if (options.json === true) out.json(rows.map(({ path, label, status, detail }) => ({ path, label, status, detail })))
   else printRows(cli, rows)
   if (drifted.length > 0) {
-    throw new CliFailure(`${drifted.length} of ${rows.length} paths are not as they should be`,
+    throw new CliFailure(`${drifted.length} of ${rows.length} paths have the wrong owner or mode`,
       { hints: options.fix === true ? [] : ['`sudo svc doctor perms --fix` fixes them.'] })
   }
 }
@@ -87,7 +87,7 @@ async function repaired (cli: Cli, row: PathVerdict): Promise<PathVerdict> {
 
 function printRows ({ out }: Cli, rows: readonly PathVerdict[]): void {
   const shown = rows.filter(({ status, detail }) => status === 'drift' || detail.startsWith('fixed'))
-  if (shown.length === 0) return out.line(`All ${rows.length} paths are as they should be.`)
+  if (shown.length === 0) return out.line(`None of ${rows.length} paths has the wrong owner or mode.`)
   // paths are long, and a cut path is of no use
   for (const { status, path, detail } of shown) {
     out.line(`${out.paint(status === 'ok' ? 'green' : 'red', padTo(status, 5))} ${oneLine(path)}: ${detail}`)

@@ -36,7 +36,7 @@ export function defineErrors<const D extends string, const R extends Readonly<Re
   for (const [name, row] of Object.entries(rows)) checkRow(`${domain}.${name}`, name, row)
   const table = Object.freeze(Object.fromEntries(Object.entries(rows).map(([name, row]) => [`${domain}.${name}`, row]))) as Readonly<Record<Code, ErrorRow>>
   const rowOf = (code: Code): ErrorRow => {
-    if (!Object.hasOwn(table, code)) throw new TypeError(`'${code}' is none of the error codes of '${domain}': ${Object.keys(table).join(', ')}`)
+    if (!Object.hasOwn(table, code)) throw new TypeError(`'${code}' is not an error code of '${domain}'; there are ${Object.keys(table).join(', ')}`)
     return table[code]
   }
   const make = (code: Code, message: string, options: SvcErrorOptions = {}): SvcError => {

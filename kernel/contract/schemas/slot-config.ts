@@ -73,7 +73,7 @@ export const slotConfigSchema = z.strictObject({
   provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name: lowercase words joined by dashes' }).nullable().default(null)
     .meta({ description: 'Engine provider that runs the slot; unset takes the default of its type and device' }),
   runtime: runtimeNameSchema.nullable().default(null)
-    .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; docker, podman or the name of a plugin\'s driver on that one alone; unset leaves it to the engine' }),
+    .meta({ description: '`process`: always a child process; `container`: a container if the gateway uses a container engine, else a child process; `docker`, `podman` or a plugin\'s driver: only that one; unset: what the engine\'s provider asks for, else as `container`' }),
   runtime_options: freeTableSchema.default({}).meta({ description: 'Options for the driver that `runtime` names, if a plugin provides it' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),
   role: z.enum(slotRoles).nullable().default(null).meta({ description: 'Routing hint; derived from the name when unset' }),

@@ -86,7 +86,7 @@ export function abilityMissing ({ ability, slots }: Inability, name: string, par
   const model = shownName(name)
   const way = able.length === 0
     ? 'GET /v1/models shows the `capabilities` of each'
-    : `${able.map(slot => `'${slot}'`).join(', ')} can be asked instead`
+    : `use ${able.map(slot => `'${slot}'`).join(' or ')} instead`
   return svcError('model.ability_missing',
     `model '${model}' cannot take this request: it needs a model that ${needed[ability]}, and slot ${slots.map(slot => `'${slot}'`).join(', ')} cannot; ${way}`,
     { param, details: { model, ability, slots, able } })

@@ -57,7 +57,7 @@ function shapeProblem (plugin: AnyPlugin): string | null {
   if (typeof plugin.name !== 'string' || !PLUGIN_NAME_PATTERN.test(plugin.name)) return 'its name is not kebab-case'
   const kinds = [plugin.kind].flat() as readonly PluginKind[]
   const odd = kinds.find(kind => !pluginKinds.includes(kind))
-  if (odd !== undefined) return `its kind '${String(odd)}' is none of ${pluginKinds.join(', ')}`
+  if (odd !== undefined) return `its kind '${String(odd)}' is not one of ${pluginKinds.join(', ')}`
   if (kinds.length === 0) return `its list of kinds is empty; name at least one of ${pluginKinds.join(', ')}`
   if (typeof plugin.register !== 'function') return 'it has no register function'
   for (const [key, ref] of Object.entries(plugin.requires ?? {})) {

@@ -79,7 +79,7 @@ export const moreTools = {
   },
   dispatch: { server, name: 'nudge_dispatcher', description: 'Hands ready tasks to agents now.', destructive: false },
   agents: { server, name: 'list_agents', description: 'Lists the agents that can be given tasks.', readOnly: true, show: [], short: (agents: unknown) => ({ agents }) },
-  assignees: { server, name: 'get_assignees', description: 'Lists the agents and people that have tasks or can get some.', readOnly: true, show: [], short: (assignees: unknown) => ({ assignees }) },
+  assignees: { server, name: 'get_assignees', description: 'Lists the agents and people that have, or can be given, tasks.', readOnly: true, show: [], short: (assignees: unknown) => ({ assignees }) },
   orchestration: { server, name: 'get_orchestration', description: 'Shows the automation settings for tasks.', readOnly: true },
   orchestrate: { server, name: 'update_orchestration', description: 'Changes the automation settings for tasks; an operator has to approve it.', gated: true }
 } satisfies Readonly<Record<string, RouteTool>>

@@ -98,7 +98,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       method: 'GET',
       url: '/api/board/assignees',
       tag,
-      summary: 'Agents and people that have tasks or can get some',
+      summary: 'Agents and people that have, or can be given, tasks',
       schema: { querystring: boardQuerySchema, response: assigneesSchema },
       tool: moreTools.assignees,
       handler: async ({ query }) => {

@@ -23,7 +23,7 @@ export class UpstreamApi {
     this.services = services
   }
 
-  /** Slot-backed rows first, as the reference orders them, then in order of routing. */
+  /** Slot-backed rows first, then the others in order of routing. */
   list (): UpstreamObject[] {
     return [...slotBacked(this.services.config.snapshot), ...this.services.upstreams.list()].map(status => this.#object(status))
   }

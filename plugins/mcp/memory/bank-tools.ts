@@ -186,7 +186,7 @@ export function bankTools (deps: ToolDeps): ToolDefinition[] {
     }),
     tool({
       name: 'bank_stats',
-      title: 'Numbers of a dataset',
+      title: 'Statistics of a dataset',
       description: 'Shows the size of the memory and its running operations.',
       input: z.strictObject(scope),
       kind: 'read',

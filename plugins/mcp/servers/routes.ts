@@ -80,7 +80,7 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
       consumes: 'application/json',
       schema: { ...place.schema, body: message, response: z.union([answer, z.array(answer)]) },
       example: { jsonrpc: '2.0', id: 1, method: 'ping' },
-      answers: [{ type: 'text/event-stream' }, { status: 202, type: null, description: 'A notification was taken' }],
+      answers: [{ type: 'text/event-stream' }, { status: 202, type: null, description: 'Notification accepted' }],
       handler: async call => {
         const server = serverOf(call.params.server)
         if (!/^application\/json\s*(;|$)/i.test(call.request.headers['content-type'] ?? '')) {

@@ -66,7 +66,7 @@ async function finish (deps: SettlingDeps, tree: Tree, found: Switch): Promise<v
   await dropKept(base, found.job)
   if (job !== undefined) await updater.jobs.update(job.id, { state: 'applied', phase: 'done', restarted: true, restart_required: false })
   await removeSwitch(base)
-  activity.record({ category: 'updates', action: `updates.${job?.kind ?? 'update'}`, target: info.version, actor: 'gateway', outcome: 'ok', message: `${found.from} gave way to ${found.to}` })
+  activity.record({ category: 'updates', action: `updates.${job?.kind ?? 'update'}`, target: info.version, actor: 'gateway', outcome: 'ok', message: `replaced ${found.from} with ${found.to}` })
 }
 
 async function tellReturn ({ updater, activity }: SettlingDeps, tree: Tree, found: Switch): Promise<void> {

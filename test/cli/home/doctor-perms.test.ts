@@ -36,7 +36,7 @@ function home (t: Test): string {
 
 t.test('all is well, then a secret lies open', async t => {
   const folder = home(t)
-  t.match(await run(['doctor', 'perms', '--home', folder]), { code: 0, stdout: /^All \d+ paths are as they should be\.\n$/ })
+  t.match(await run(['doctor', 'perms', '--home', folder]), { code: 0, stdout: /^None of \d+ paths has the wrong owner or mode\.\n$/ })
   writeFileSync(join(folder, 'etc/svc/proxmox.json'), '{}', { mode: 0o644 })
   t.match(await run(['doctor', 'perms', '--home', folder]), { code: 1, stdout: /^drift \S*proxmox\.json: mode 0644 instead of 0600\n$/ })
   chmodSync(join(folder, 'etc/svc/proxmox.json'), 0o600)

@@ -54,7 +54,7 @@ t.test('a view is drawn over its last state, and cut to the terminal', t => {
   t.equal(overdrawn(['a', 'b'], 0), '\ra\u001b[K\nb\u001b[K\n\u001b[J')
   t.equal(overdrawn([], 3), '\u001b[3A\r\u001b[J')
   t.same(fitted(['a', 'b', 'c', 'd'], 5), ['a', 'b', 'c', 'd'])
-  t.same(fitted(['a', 'b', 'c', 'd'], 4), ['a', 'b', '… and 2 lines more'])
+  t.same(fitted(['a', 'b', 'c', 'd'], 4), ['a', 'b', '… and 2 more lines'])
   t.same(fitted(['a', 'b'], null), ['a', 'b'])
   t.same(changes(new Map([['a', '1'], ['b', '1']]), new Map([['b', '2'], ['c', '3']])), ['a is over', '2', '3'])
   t.end()

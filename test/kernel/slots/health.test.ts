@@ -130,12 +130,12 @@ t.test('the last words of an engine are the line that says why, without polls an
   ]
   t.equal(withoutNoise(log, '/health').length, 5)
   t.equal(withoutNoise(['GET /healthy', 'see /health', 'GET /v1/health'], '/health').length, 3)
-  t.equal(lastWords(withoutNoise(log, '/health')), '; its last words: E cannot load bge: it has no ranking head')
+  t.equal(lastWords(withoutNoise(log, '/health')), '; its last output: E cannot load bge: it has no ranking head')
   const verbose = ['0.00.063.644 E srv          init: chat template parsing error: try using --jinja',
     '0.00.063.669 I srv    operator(): operator(): cleaning up before exit...', '0.00.066.965 E srv  llama_server: exiting due to model loading error',
     '\u001B[0m0.00.067.060 D ~llama_context:        CPU compute buffer size is   0.6574 MiB']
   t.match(lastWords(verbose), /E srv +init: chat template parsing error: try using --jinja$/, 'lines for debugging come after the reason')
-  t.equal(lastWords(['main: exiting']), '; its last words: main: exiting', 'better than nothing')
+  t.equal(lastWords(['main: exiting']), '; its last output: main: exiting', 'better than nothing')
   t.equal(lastWords(['', '== 1']), '')
   t.ok(lastWords(['x'.repeat(5_000)]).length < 400)
 })

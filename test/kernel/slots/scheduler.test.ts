@@ -138,7 +138,7 @@ t.test('a load ends with the last chore that wants it, unless anybody else has a
   t.notOk(isEnded(chore, ...started, leave, fails(1), chore, again, leave), 'a client that gives up early and asks again gets there')
 })
 
-t.test('the machine has the transitions of the reference and knows who serves and who loads', async t => {
+t.test('the machine allows these transitions and knows who serves and who loads', async t => {
   const table: Record<SlotState, readonly SlotState[]> = {
     offline: ['pulling', 'starting'],
     pulling: ['starting', 'error', 'offline'],

@@ -340,7 +340,7 @@ t.test('a failed installation says why, and is no obstacle to another', async t 
   t.match(await gateway.ended('serves'), { status: 'broken', problem: 'no registry answers' })
   brought.hold = null
   t.match(await gateway.call('POST', '/api/agents/serves/restart'), {
-    status: 502, json: { error: { code: 'agent.restart_failed', message: /Serves is not here to start/ } }
+    status: 502, json: { error: { code: 'agent.restart_failed', message: /Serves is missing/ } }
   })
 })
 

@@ -43,7 +43,7 @@ export async function refuses (t: Test, here: Cluster): Promise<void> {
 
   const expected: Readonly<Record<string, object>> = {
     'half-gpu': { details: { reason: 'kubernetes.refused' }, message: /limits\[nvidia\.com\/gpu\].* must be an integer.*; change what it names/ },
-    'no-class': { details: { reason: 'kubernetes.object_missing' }, message: /RuntimeClass "absent" not found; make what it names, or change runtime_class/ },
+    'no-class': { details: { reason: 'kubernetes.object_missing' }, message: /RuntimeClass "absent" not found; create what it names, or change runtime_class/ },
     'no-login': { details: { reason: 'kubernetes.object_missing' }, message: /127\.0\.0\.1:5999.*\(absent\).*; make the Secret/ },
     'no-node': { details: { reason: 'kubernetes.no_capacity' }, message: /didn't match Pod's node affinity\/selector.*; no node is one.*check node_selector/ },
     'unbound': { details: { reason: 'kubernetes.claim_pending' }, message: /unbound immediate PersistentVolumeClaims.*; `kubectl describe pvc`/ },

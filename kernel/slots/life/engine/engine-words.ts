@@ -16,7 +16,7 @@ export function lastWords (lines: readonly string[]): string {
   const told = lines.map(line => stripVTControlCharacters(line).trim()).filter(line => /\p{L}/u.test(line))
   const words = told.findLast(line => !FAREWELL.test(line) && !DEBUG.test(line)) ?? told.at(-1)
   if (words === undefined) return ''
-  return `; its last words: ${words.length > LONGEST_WORDS ? `${words.slice(0, LONGEST_WORDS)}…` : words}`
+  return `; its last output: ${words.length > LONGEST_WORDS ? `${words.slice(0, LONGEST_WORDS)}…` : words}`
 }
 
 const FAREWELL = /\b(exiting|cleaning up before exit|shutting down|shutdown complete|terminated|goodbye)\b/i

@@ -231,9 +231,9 @@ export function refusal (status: number, { message = '', reason = '' }: ApiStatu
     return kubernetesError('kubernetes.unauthorized', `the cluster does not accept the credentials (${said}); renew those of the kubeconfig`, options)
   }
   if (status === 403) {
-    if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}; make it again once it is gone, or choose another (namespace in [runtime.kubernetes])`, options)
+    if (/namespace .* (?:is being terminated|because it is being terminated)/.test(said)) return kubernetesError('kubernetes.namespace_missing', `namespace '${namespace}' is being deleted: ${said}; create it again once it is gone, or choose another (namespace in [runtime.kubernetes])`, options)
     if (/exceeded quota/.test(said)) return kubernetesError('kubernetes.no_capacity', `the quota of namespace '${namespace}' leaves no room: ${said}; unload a slot that uses it (\`svc slot unload\`), ask for less in \`resources\`, or raise it`, options)
-    if (ABSENT.test(said)) return kubernetesError('kubernetes.object_missing', `the cluster refused the pod: ${said}; make what it names, or change runtime_class in [runtime.kubernetes] or in the runtime_options of the slot if that names it`, options)
+    if (ABSENT.test(said)) return kubernetesError('kubernetes.object_missing', `the cluster refused the pod: ${said}; create what it names, or change runtime_class in [runtime.kubernetes] or in the runtime_options of the slot if that names it`, options)
     if (/violates PodSecurity/.test(said)) return kubernetesError('kubernetes.refused', `${said}; set restricted = true in [runtime.kubernetes] or in the runtime_options of the slot, or label the namespace for another level`, options)
     if (!isRule(said)) return kubernetesError('kubernetes.forbidden', `${said}; \`svc cluster manifest\` prints the manifest that grants it`, options)
   }

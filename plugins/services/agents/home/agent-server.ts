@@ -57,7 +57,7 @@ export class AgentServers {
     const { form, environment: image } = record
     // its packages never came, or its plugin describes no image any more
     if (form !== 'container' || image === null || install.container === undefined) {
-      throw agentError('agent.restart_failed', `${agent.name} is not here to start: \`svc agent reprovision ${id} --repair\` restores it`)
+      throw agentError('agent.restart_failed', `${agent.name} is missing: \`svc agent reprovision ${id} --repair\` restores it`)
     }
     const mounts = [{ source: data, target: install.container.data, readOnly: false }]
     await daemons.run({ ...place, env: run.env, form: { kind: 'container', image, command: run.serverArgs, mounts } }, { signal })

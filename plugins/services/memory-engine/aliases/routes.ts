@@ -20,7 +20,7 @@ const create: Handler = ({ core, params, body, headers, ignored }) => {
   if (problem === 'invalid') throw new WireError(400, `Invalid alias '${alias.slice(0, 100)}'`)
   if (problem === 'taken') throw new WireError(409, `'${alias}' is a bank or an alias already`)
   if (countOf(core.store, bank) >= MOST_ALIASES) {
-    throw new WireError(409, `Bank '${bank.bank_id}' has ${MOST_ALIASES} aliases, which is the most: delete one that is not used`)
+    throw new WireError(409, `Bank '${bank.bank_id}' has ${MOST_ALIASES} aliases, which is the limit; delete one that is not used`)
   }
   core.store.transaction(() => {
     core.store.run('INSERT INTO bank_aliases (alias, bank, created_at) VALUES (?, ?, ?)', [alias, bank.seq, core.now()])

@@ -222,7 +222,7 @@ t.test('a model that is large for its device is written with a warning', async t
   }
   t.equal(await of('small'), undefined)
   t.match(await of('edge'), /^cpu: the model takes 14\.0 GiB of 16\.0 GiB; a long context/)
-  t.match(await of('large'), /27\.9 GiB and there are 16\.0 GiB in all; choose a smaller/)
+  t.match(await of('large'), /27\.9 GiB, but there are only 16\.0 GiB in total; choose a smaller/)
   t.equal(await of('/nowhere.gguf'), undefined, 'what nobody knows is no warning')
   const created = await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'giant' })
   t.match(created, { status: 201, json: { fit_warning: /giant|838\.2 GiB/ } })
