@@ -44,7 +44,8 @@ export class PluginDirectory {
       list: () => laid().list(),
       get: name => laid().get(name),
       defaultFor: (type, device) => laid().defaultFor(type, device),
-      nameFor: slot => laid().nameFor(slot)
+      nameFor: slot => laid().nameFor(slot),
+      ownerOf: profile => laid().ownerOf(profile)
     }
     const companions = (): ServiceDescriptor[] => this.records.filter(isAlive).flatMap(({ stage }) => stage?.services ?? [])
     this.companions = { list: companions, get: id => companions().find(service => service.id === id) }

@@ -31,6 +31,8 @@ export class LaidProviders implements ProviderCatalog {
   readonly #byName: ReadonlyMap<string, EngineProvider>
   /** Which provider brings a profile. */
   readonly #profileOwners: ReadonlyMap<string, EngineProvider>
+  /** Which provider brings an image, by the image's short name. */
+  readonly #imageOwners: ReadonlyMap<string, EngineProvider>
 
   constructor (given?: readonly ProviderLayer[], templates: readonly UpstreamTemplate[] = []) {
     this.templates = templates
@@ -52,6 +54,8 @@ export class LaidProviders implements ProviderCatalog {
     this.images = Object.fromEntries(providers.flatMap(({ images = {} }) => Object.entries(images))
       .map(([name, { tag, digest, devices }]) =>
         [name, { tag, digest: digest ?? null, ...(devices === undefined ? {} : { devices: [...devices] }) }]))
+    this.#imageOwners = new Map(providers.flatMap(provider =>
+      Object.keys(provider.images ?? {}).map(name => [name, provider] as const)))
     this.modelNames = providers.flatMap(({ modelNames }) => modelNames ?? [])
     this.reservedPorts = providers.flatMap(({ reservedPorts = [] }) => reservedPorts)
   }
@@ -84,6 +88,15 @@ export class LaidProviders implements ProviderCatalog {
   nameFor ({ provider, type, device, profile }: ProviderWish): string {
     if (provider !== null) return this.canonical(provider)
     return (this.#ofProfile(profile, type, device) ?? this.defaultFor(type, device))?.name ?? NO_PROVIDER
+  }
+
+  ownerOf ({ name, image, cloned_from: origin }: Pick<NamedProfile, 'name' | 'image' | 'cloned_from'>): EngineProvider | undefined {
+    return this.#bringerOf(name) ?? this.#byName.get(image) ?? this.#imageOwners.get(image) ??
+      (origin === null ? undefined : this.#bringerOf(origin))
+  }
+
+  #bringerOf (profile: string): EngineProvider | undefined {
+    return this.#byName.get(profile) ?? this.#profileOwners.get(profile)
   }
 
   /** One that a profile is named after; one that brings it, where it can run such a slot. */

@@ -83,7 +83,7 @@ export interface ConfigRowsDefinition {
 /** What a row may be judged by. */
 export interface RowWorld {
   readonly slots: ReadonlyMap<string, NamedSlotConfig>
-  readonly providers: Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor' | 'nameFor'>
+  readonly providers: Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor' | 'nameFor' | 'ownerOf'>
   readonly flags: FlagRules
 }
 

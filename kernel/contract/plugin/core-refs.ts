@@ -2,6 +2,7 @@ import type { AgentCatalog } from '../agent/agent.js'
 import type { ServiceCatalog } from '../agent/companion.js'
 import type { Logger } from '../logger.js'
 import type { Device, SlotType } from '../schemas/enums.js'
+import type { NamedProfile } from '../schemas/profile.js'
 import { createServiceRef } from './service-ref.js'
 import type { ActivityLog } from '../services/activity.js'
 import type { ApprovalRows } from '../services/approvals.js'
@@ -75,6 +76,11 @@ export interface ProviderCatalog {
    * of its type and device; else `none`.
    */
   nameFor (slot: ProviderWish): string
+  /**
+   * Whose profile it is: the engine's that it is named after or that brings it; else the engine's whose image it has, by the
+   * image's short name; else that of the profile it was copied from. Undefined when none of these tells.
+   */
+  ownerOf (profile: Pick<NamedProfile, 'name' | 'image' | 'cloned_from'>): EngineProvider | undefined
 }
 
 /** The kernel's services. A plugin names the ones it uses in `requires`; a name that is none throws where it is written. */

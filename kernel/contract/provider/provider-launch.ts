@@ -1,4 +1,4 @@
-import type { Device, GpuBackend } from '../schemas/enums.js'
+import type { Device, GpuBackend, SlotType } from '../schemas/enums.js'
 import type { HardwareInfo } from '../schemas/hardware.js'
 import type { Model } from '../schemas/model-row.js'
 import type { NamedProfile } from '../schemas/profile.js'
@@ -40,6 +40,11 @@ export interface FlagGrammar {
    * profile's own. Absent: the engine has none. Pure.
    */
   readonly mtp?: (backend: GpuBackend | null) => readonly string[]
+  /**
+   * Canonical flags that set the engine up for slots of one type and no other, each with the type: a profile that has one
+   * suits slots of that type alone.
+   */
+  readonly modes?: Readonly<Record<string, SlotType>>
   /** The engine takes the beginning of a long flag for the flag (`--por` for `--port`), as argparse does. */
   readonly abbreviates?: boolean
 }

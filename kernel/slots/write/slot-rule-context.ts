@@ -6,7 +6,7 @@ import type { RuntimeChoice } from '../plan/slot-runtime.js'
 /** What the rules look at besides the slots themselves. */
 export interface SlotSetContext {
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly providers: Pick<ProviderCatalog, 'get' | 'list'>
+  readonly providers: Pick<ProviderCatalog, 'get' | 'list' | 'ownerOf'>
   /** A model of the registry. */
   readonly model: (id: string) => Model | undefined
   /** The device of a slot, also of one whose file names none. */

@@ -139,6 +139,7 @@ export const llamaFlags: FlagGrammar = {
   managed: [...managed, ...presets],
   managedEnv: ['LLAMA_API_KEY', ...[...managed, ...fields].map(flag => `LLAMA_ARG_${flag.replaceAll('-', '_').toUpperCase()}`)],
   fields,
+  modes: { embedding: 'embedding', reranking: 'reranking' },
   mtp: mtpFlags
 }
 

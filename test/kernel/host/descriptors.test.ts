@@ -47,8 +47,8 @@ export default definePlugin({
     slotTypes: ['tts'],
     cli: true,
     needsModel: false,
-    images: { parrot: { tag: 'example.org/parrot:2' } },
-    profiles: { loud: { image: 'parrot', flags: '--loud', device_class: 'cpu' } },
+    images: { feathered: { tag: 'example.org/parrot:2' } },
+    profiles: { loud: { image: 'feathered', flags: '--loud', device_class: 'cpu' } },
     aliases: ['polly'],
     deviceWords: { cage: 'cpu' },
     defaultFor: [{ type: 'tts' }],
@@ -76,7 +76,7 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
     [`${folder}/index.js`]: PARROT,
     'etc/svc/svc.toml': '[slots]\nautostart = false\nport_range_start = 8089\nport_range_end = 8092\n[plugins]\nallow = ["svc-plugin-parrot"]\n',
     'etc/svc/providers.toml': '[[provider]]\ncatalog_id = "aviary"\nname = "birds"\n',
-    'etc/svc/profiles.toml': '[profile.loud]\nimage = "x"\n',
+    'etc/svc/profiles.toml': '[profile.loud]\nimage = "x"\n[profile.mine]\nimage = "feathered"\ndevice_class = "cpu"\n',
     'etc/svc/slots/voice.toml': 'type = "tts"\ndevice = "cpu"\n',
     'etc/svc/slots/aliased.toml': 'type = "tts"\nprovider = "polly"\n',
     'etc/svc/slots/kokoro.toml': 'type = "tts"\nprovider = "kokoro"\n',
@@ -92,7 +92,8 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
   t.match(await answer('/api/slots/voice'), { profile: 'loud', provider: 'parrot', image: 'example.org/parrot:2' })
   t.match(await answer('/api/slots/kokoro/resolved'), { argv: ['--host', String, '--port', '8089'] }, 'no other engine gets its port')
   t.match(gateway.gateway.inference().upstreamService.get('birds'), { config: { url: 'http://127.0.0.1:9/v1', auth_style: 'none' }, source: 'providers.toml' })
-  t.match(await answer('/api/profiles/loud'), { seed: true, flags: '--loud' })
+  t.match(await answer('/api/profiles/loud'), { seed: true, flags: '--loud', runtime_family: 'parrot', supported_slot_types: ['tts'] })
+  t.match(await answer('/api/profiles/mine'), { runtime_family: 'parrot', supported_slot_types: ['tts'] }, 'its image tells whose it is')
   t.match(config.snapshot.diagnostics, [{ file: 'profiles.toml', path: 'profile.loud', message: /is a built-in profile/, line: 1 }])
   t.equal(config.snapshot.slots.get('caged')!.device, 'cpu', 'its word for a device is read before anything is wrong with it')
   t.notOk(gateway.logs.some(({ message }) => /caged/.test(message)))

@@ -75,7 +75,7 @@ t.test('its status is the anchor\'s, as far as the running engine serves it', as
 
 t.test('a slot in another\'s engine is refused what only an engine of its own can have', async t => {
   const check = (slots: Readonly<Record<string, SlotConfigInput>>): string[] => checkSlotSet([...slotsOf(slots).values()], {
-    profiles: new Map(), providers: { get: provider, list: () => [] }, device: slot => slot.device ?? 'cpu', model: () => undefined, gpus: [], runtime: { form: 'process' }, maxSlots: 0, gatewayPort: 8080
+    profiles: new Map(), providers: { get: provider, list: () => [], ownerOf: () => undefined }, device: slot => slot.device ?? 'cpu', model: () => undefined, gpus: [], runtime: { form: 'process' }, maxSlots: 0, gatewayPort: 8080
   }).map(({ slot, rule, message }) => `${slot} ${rule} ${message}`)
   t.match(check({ 'npu': anchor, 'npu-embed': {} }), [/^npu-embed anchor 'npu-embed' is the embedding slot in the engine of slot 'npu'/])
   t.strictSame(check({ 'npu': anchor, 'npu-embed': { type: 'embedding', served_by: 'npu', provider: 'trio' } }), [])

@@ -5,7 +5,7 @@ import {
 import { profileProvider } from '../profile-provider.js'
 import { managedFlags, managedFlagsAboveFields } from './managed-flags.js'
 
-type Providers = Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor' | 'nameFor'>
+type Providers = Pick<ProviderCatalog, 'get' | 'defaultFor' | 'nameFor' | 'ownerOf'>
 type Words = string | readonly string[]
 
 /** Splits a flag string; an open quote is a configuration error that names the key. */

@@ -21,7 +21,7 @@ export function deviceOfProfile (
 
 export interface MoveContext {
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly providers: Pick<ProviderCatalog, 'get' | 'defaultFor'>
+  readonly providers: Pick<ProviderCatalog, 'get' | 'defaultFor' | 'ownerOf'>
   readonly device: (slot: NamedSlotConfig) => Device
   /** The profile that the slot's model asks for. */
   readonly preferred: (slot: NamedSlotConfig) => string | null

@@ -3,7 +3,7 @@ import { profileMisfit } from './profile-fit.js'
 
 export interface PreferenceContext {
   readonly models: Pick<ModelRegistry, 'get'>
-  readonly providers: Pick<ProviderCatalog, 'get'>
+  readonly providers: Pick<ProviderCatalog, 'get' | 'ownerOf'>
   readonly profiles: ReadonlyMap<string, NamedProfile>
 }
 

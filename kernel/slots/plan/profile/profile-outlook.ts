@@ -5,7 +5,7 @@ import { profileMisfit } from './profile-fit.js'
 import { profileProvider } from '../profile-provider.js'
 
 /** A profile as a slot would meet it: what runs it, for what, and its flags with those of its own opt-in. Pure. */
-export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor'>): ProfileOutlook {
+export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderCatalog, 'ownerOf' | 'defaultFor'>): ProfileOutlook {
   const provider = profileProvider(profile, providers)
   return {
     provider: provider?.name ?? null,

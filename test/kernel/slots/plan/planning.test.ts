@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import fc from '../../../property.js'
 import t from 'tap'
 import {
-  canonicalJson, type Device, type EngineProvider, type NamedSlotConfig, type SlotConfigInput,
+  canonicalJson, type Device, type EngineProvider, type NamedProfile, type NamedSlotConfig, type SlotConfigInput,
   type SlotType
 } from '../../../../kernel/contract/index.js'
 import type { EngineInspection } from '../../../../kernel/contract/provider/engine-runtime.js'
+import { LaidProviders } from '../../../../kernel/config/parts/laid-providers.js'
 import { splitArgs } from '../../../../kernel/slots/plan/argv/flag-texts.js'
 import { mtpFlags } from '../../../../plugins/providers/llm-server/mtp-flags.js'
 import { contextSizeFor, hasContext, nativeContext } from '../../../../kernel/slots/plan/context/context-size.js'
@@ -17,9 +18,10 @@ import { planArgv, planLaunch, type LaunchPlan, type PlanInput } from '../../../
 import { portCandidates, type PortClaims } from '../../../../kernel/slots/life/ports.js'
 import { findProgram } from '../../../../kernel/runtime/programs/program-search.js'
 import { chooseCandidate } from '../../../../kernel/slots/plan/launch/process-candidates.js'
+import { profileOutlook } from '../../../../kernel/slots/plan/profile/profile-outlook.js'
 import { profileMisfit } from '../../../../kernel/slots/plan/profile/profile-fit.js'
 import { reconcileEngines } from '../../../../kernel/slots/life/reconcile.js'
-import { laid } from '../../../providers.js'
+import { laid, shippedProviders } from '../../../providers.js'
 import { launchOf, modelOf, profileOf, providerOf, slotOf } from './launch-input.js'
 
 t.test('context size: the slot, else the model up to 32768, else 8192; never silently 4096', async t => {
@@ -49,7 +51,10 @@ t.test('context size: the slot, else the model up to 32768, else 8192; never sil
 })
 
 t.test('profiles that do not suit a slot say why', async t => {
-  const provider = providerOf({ slotTypes: ['llm', 'embedding', 'reranking', 'image'] })
+  const provider = providerOf({
+    slotTypes: ['llm', 'embedding', 'reranking', 'image'],
+    flags: { aliases: { pools: 'pooled', s: 'scores' }, modes: { pooled: 'embedding', scores: 'reranking' } }
+  })
   const cases: Array<[name: string, profile: Parameters<typeof profileMisfit>[0], device: Device, type: SlotType,
     why: RegExp | null]> = [
     ['fits', profileOf({ backend: 'rocm' }), 'gpu-rocm', 'llm', null],
@@ -61,17 +66,51 @@ t.test('profiles that do not suit a slot say why', async t => {
     ['another GPU runtime', profileOf({ backend: 'rocm' }), 'gpu-vulkan', 'llm', /for rocm, the slot's device is gpu-vulkan/],
     ['an image slot', profileOf({ device_class: 'img' }), 'gpu-rocm', 'image', null],
     ['an image slot with a GPU profile', profileOf(), 'gpu-rocm', 'image', /device class gpu, the slot's is img/],
-    ['embedding flags on an llm slot', profileOf({ flags: '--embedding -b 1' }), 'gpu-rocm', 'llm', /bakes in embedding flags/],
-    ['embedding flags on an embedding slot', profileOf({ flags: '-b 1 --embeddings' }), 'gpu-rocm', 'embedding', null],
-    ['reranking flags on an embedding slot', profileOf({ flags: '--reranking' }), 'gpu-rocm', 'embedding', /bakes in reranking flags/],
-    ['reranking flags on a reranking slot', profileOf({ flags: '--rerank' }), 'gpu-rocm', 'reranking', null],
-    ['a flag that only looks like it', profileOf({ flags: '--embedding-cache 1' }), 'gpu-rocm', 'llm', null]
+    ['flags for embeddings on an llm slot', profileOf({ flags: '--pooled -b 1' }), 'gpu-rocm', 'llm', /bakes in embedding flags/],
+    ['flags for embeddings on an embedding slot', profileOf({ flags: '-b 1 --pools=on' }), 'gpu-rocm', 'embedding', null],
+    ['flags for reranking on an embedding slot', profileOf({ flags: '--scores' }), 'gpu-rocm', 'embedding', /bakes in reranking flags/],
+    ['flags for reranking on a reranking slot', profileOf({ flags: '-s' }), 'gpu-rocm', 'reranking', null],
+    ['flags that another engine reads so', profileOf({ flags: '--embedding --reranking' }), 'gpu-rocm', 'llm', null],
+    ['an open quote, which a launch refuses', profileOf({ flags: '--pools \'' }), 'gpu-rocm', 'llm', /bakes in embedding flags/],
+    ['a flag that only looks like it', profileOf({ flags: '--pooled-cache 1' }), 'gpu-rocm', 'llm', null]
   ]
   for (const [name, profile, device, type, why] of cases) {
     const misfit = profileMisfit(profile, device, type, provider, laid(provider))
     if (why === null) t.equal(misfit, null, name)
     else t.match(misfit, why, name)
   }
+})
+
+t.test('a profile is the engine\'s that brings it or its image, also beside another default', async t => {
+  const vee = providerOf({
+    name: 'vee', images: { seven: { tag: 'example.org/vee:7' } }, profiles: { fast: { image: 'seven' } }, defaultFor: [{ type: 'llm' }]
+  })
+  const brush = providerOf({
+    name: 'brush', slotTypes: ['image'], profiles: { oil: { image: 'x', device_class: 'img' } }, defaultFor: [{ type: 'image' }]
+  })
+  const providers = new LaidProviders([
+    ...shippedProviders.list().map(provider => ({ provider, isBuiltin: true })),
+    ...[vee, brush].map(provider => ({ provider, isBuiltin: false }))
+  ])
+  const cases: Array<[name: string, profile: NamedProfile, provider: string]> = [
+    ['a built-in one', providers.profiles.get('rocm')!, 'llm-server'],
+    ['one of the package that is the default', providers.profiles.get('fast')!, 'vee'],
+    ['one for images of a package', providers.profiles.get('oil')!, 'brush'],
+    ['one with a built-in image', profileOf({ image: 'rocm' }), 'llm-server'],
+    ['one with the image of a package', profileOf({ image: 'seven' }), 'vee'],
+    ['a copy with another image', profileOf({ image: 'seven', cloned_from: 'rocm' }), 'vee'],
+    ['a copy with an image of nobody', profileOf({ cloned_from: 'rocm' }), 'llm-server'],
+    ['one of nobody', profileOf(), 'vee'],
+    ['one of nobody for images', profileOf({ device_class: 'img' }), 'brush'],
+    ['one of nobody for the NPU', profileOf({ device_class: 'npu' }), 'npu-rt']
+  ]
+  for (const [name, profile, provider] of cases) t.equal(profileOutlook(profile, providers).provider, provider, name)
+  t.equal(profileMisfit(providers.profiles.get('rocm'), 'gpu-rocm', 'llm', vee, providers), 'it is for llm-server, the slot\'s provider is vee')
+  const misfit = (name: string, type: SlotType): string | null =>
+    profileMisfit(providers.profiles.get(name), 'gpu-rocm', type, providers.get('llm-server')!, providers)
+  t.match(misfit('embed', 'llm'), /bakes in embedding flags/)
+  t.match(misfit('rerank', 'embedding'), /bakes in reranking flags/)
+  t.equal(misfit('embed', 'embedding'), null)
 })
 
 t.test('a profile that is chosen alone brings its device along, and a contradiction is refused', async t => {

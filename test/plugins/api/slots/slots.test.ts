@@ -5,6 +5,7 @@ import { svcError } from '../../../../kernel/contract/index.js'
 import { createFakeProviderPlugin, createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
 import slotRoutes from '../../../../plugins/api/slots/index.js'
 import { reservePorts } from '../../../ports.js'
+import { shippedFacts } from '../../../providers.js'
 import { AGENT, apiOf, until, type Answer, type Api } from '../support.js'
 
 const api = apiOf('api-slots', 'api-settings', 'api-config', 'api-status', 'api-models', 'api-events', 'imagegen', 'hub', 'library', 'pull')
@@ -147,7 +148,8 @@ t.test('every route of one slot knows what does not exist, and what it cannot ta
 })
 
 t.test('device and profile of a new slot agree, and the NPU runs one engine', async t => {
-  const gateway = await api(t)
+  const flags = { modes: { embedding: 'embedding' } } as const
+  const gateway = await api(t, { providers: [createFakeProviderPlugin({ ...shippedFacts('imagegen'), flags })] })
   const create = (config: Record<string, unknown>): ReturnType<typeof gateway.call> => gateway.call('POST', '/api/slots', { provider: 'fake', ...config })
   t.match(await create({ name: 'a', profile: 'vulkan' }), { status: 201, json: { device: 'gpu-vulkan', profile: 'vulkan' } })
   t.match((await create({ name: 'b', profile: 'vulkan', device: 'gpu-rocm' })).json.error, { code: 'slot.config_error', param: 'profile' })
