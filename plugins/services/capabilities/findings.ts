@@ -29,7 +29,8 @@ function findingsOf (
     tell('device', serious, 'capability.illegal_backend_model_pair',
       `provider ${provider.name} runs on ${provider.devices.join(', ')}, not ${device}`)
   }
-  if (model !== null && !isHere(model, world)) {
+  // one that is off waits for its model, which is asked for when it is switched on
+  if (enabled && model !== null && !isHere(model, world)) {
     tell('model', 'warning', 'capability.unknown_model',
       `model '${model}' is not on this host; pull or register it, or choose another with \`svc capabilities set ${child}\``)
   }

@@ -71,6 +71,8 @@ url = "http://127.0.0.1:9/v1"
 provider = "nobody"
 model = "unheard"
 enabled = true
+[selections.embed.rerank]
+model = "unheard"
 [selections.voice.tts]
 provider = "tts-cpu"
 device = "gpu-rocm"
