@@ -49,7 +49,7 @@ async function makeBundle (): Promise<void> {
 async function makeChunks (): Promise<readonly Chunk[]> {
   const bundle = await rolldown({
     input: { main: join(root, 'cli/main.ts'), plugin: join(root, 'kernel/contract/index.ts'), testing: join(root, 'kernel/testing/index.ts') },
-    platform: 'node', external: outsideOfChunks, resolve, transform: { define }, plugins: [ownModules, allAtOnce, ...lighter]
+    platform: 'node', external: outsideOfChunks, resolve, transform: { define }, plugins: [ownModules, ownPlaces, allAtOnce, ...lighter]
   })
   const { output } = await bundle.write({
     dir: out, format: 'cjs', entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs', sourcemap: true, sourcemapExcludeSources: true,
@@ -72,7 +72,12 @@ function inAscii (code: string): string {
 /** Plugins import the contract by its public name. */
 const ownModules: Plugin = {
   name: 'own modules',
-  resolveId: id => id === 'svc-gateway/plugin' ? join(root, 'kernel/contract/index.ts') : null,
+  resolveId: id => id === 'svc-gateway/plugin' ? join(root, 'kernel/contract/index.ts') : null
+}
+
+/** A chunk is no module, and its loader knows where things are. A program is one, and there is no loader. */
+const ownPlaces: Plugin = {
+  name: 'own places',
   transform: (code, id) => id.includes('node_modules') || !code.includes('import.meta.url') ? null
     : { code: code.replaceAll('import.meta.url', `__urlOf(${JSON.stringify(relative(root, id).replace(/\.ts$/, '.js'))})`), map: null }
 }
