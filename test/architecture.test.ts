@@ -381,7 +381,7 @@ t.test('the wall clock is read where times are shown or stored, and measures not
 })
 
 t.test('work goes one after the other in a SerialQueue, and nobody chains promises for that by hand', async t => {
-  const chained = /this\.#(\w+)\.then\([^]*?this\.#\1 = \w+(?:\.catch\(|\n)|this\.#(\w+) = this\.#\2\.then\(/
+  const chained = /this\.#(\w+)\.then\([^]*?this\.#\1 = \w+(?:\.catch\(|\n)|this\.#(\w+) = this\.#\2\.then\(|\b(\w+) = \3\.then\(/
   t.strictSame(product.filter(({ text }) => chained.test(text)).map(({ path }) => path), ['kernel/async/serial-queue.ts'])
 })
 

@@ -1,7 +1,7 @@
 import { watch, type FSWatcher } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Paths } from '../../kernel/contract/index.js'
+import { SerialQueue, type Paths } from '../../kernel/contract/index.js'
 
 export interface ConfigWatch {
   close (): void
@@ -12,15 +12,17 @@ const QUIET_MS = 200
 
 /**
  * Calls `changed` after files of the configuration have changed. Temporary files and locks, which start with a dot, do
- * not count. Calls never overlap.
+ * not count. Calls never overlap; `failed` hears of those that reject.
  */
-export async function watchConfig (paths: Pick<Paths, 'etc' | 'slots'>, changed: () => Promise<void>): Promise<ConfigWatch> {
+export async function watchConfig (
+  paths: Pick<Paths, 'etc' | 'slots'>, changed: () => Promise<void>, failed: (error: unknown) => void
+): Promise<ConfigWatch> {
   let timer: NodeJS.Timeout | null = null
-  let running: Promise<void> = Promise.resolve()
+  const calls = new SerialQueue()
   const touch = (_event: string, file: string | null): void => {
     if (file?.startsWith('.') === true) return
     if (timer !== null) clearTimeout(timer)
-    timer = setTimeout(() => { running = running.then(changed) }, QUIET_MS)
+    timer = setTimeout(() => { calls.run(changed).catch(failed) }, QUIET_MS)
   }
   const folders = [paths.etc, paths.slots, join(paths.etc, 'engines')]
   const watchers: FSWatcher[] = []

@@ -1,5 +1,5 @@
 import builtins from '../../plugins/index.js'
-import { isSvcError, type ConfigService } from '../../kernel/contract/index.js'
+import { isSvcError, messageOf, type ConfigService } from '../../kernel/contract/index.js'
 import { createGateway, type Gateway, type StartedGateway } from '../../kernel/gateway.js'
 import type { Cli } from '../cli.js'
 import { RestartWanted } from '../failure.js'
@@ -83,5 +83,5 @@ function watchFiles (config: ConfigService, log: LevelledLogger): Promise<Config
     const before = config.snapshot.revision
     const { revision } = await config.reload()
     if (revision !== before) log.info({ revision }, 'the configuration was reloaded because files changed')
-  })
+  }, error => { log.warn({ error: messageOf(error) }, 'files changed, and the configuration could not be reloaded: it is as before') })
 }

@@ -173,7 +173,11 @@ const forLoader: Plugin = {
 
 async function makePrograms (): Promise<void> {
   for (const path of programs) {
-    const bundle = await rolldown({ input: join(root, `${path}.ts`), platform: 'node', external: outside, resolve, transform: { define }, plugins: [ownModules] })
+    const bundle = await rolldown({
+      input: join(root, `${path}.ts`), platform: 'node', external: outside, resolve, transform: { define }, plugins: [ownModules],
+      // whoever takes a queue out of the contract has no use for its schemas
+      treeshake: { moduleSideEffects: [{ test: /\/kernel\/contract\//, sideEffects: false }] }
+    })
     const { output: [{ code }] } = await bundle.generate({ format: 'es', codeSplitting: false, comments: false })
     await bundle.close()
     const file = join(out, `${path}.js`)

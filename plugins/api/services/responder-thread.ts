@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Bonjour } from 'bonjour-service'
+import { messageOf, SerialQueue } from 'svc-gateway/plugin'
 
 /** What is announced in the local network. */
 export interface Announcement {
@@ -26,6 +27,11 @@ export interface ResponderOrder {
 }
 
 export type ResponderReply = { readonly id: number } & ({ readonly announced: readonly string[] } | { readonly problem: string })
+
+/** What was announced is so no more, for this reason. No order asked for it. */
+export interface ResponderLoss {
+  readonly lost: string
+}
 
 /** Asking the network whether a name is taken takes a second; more means that it is. */
 const UP_MS = 5_000
@@ -70,15 +76,23 @@ async function announce (): Promise<void> {
   })))
 }
 
-let last: Promise<unknown> = Promise.resolve()
+const steps = new SerialQueue()
+const say = (word: ResponderReply | ResponderLoss): void => { parentPort!.postMessage(word) }
+
 parentPort!.on('message', ({ id, announce: services }: ResponderOrder) => {
-  const reply = (message: ResponderReply): void => { parentPort!.postMessage(message) }
-  last = last.then(() => { wanted = services }).then(announce).then(
-    () => { reply({ id, announced: services.map(service => service.id) }) },
-    (error: unknown) => { reply({ id, problem: (error as Error).message }) }
+  const step = steps.run(async () => {
+    wanted = services
+    await announce()
+  })
+  void step.then(
+    () => { say({ id, announced: services.map(service => service.id) }) },
+    (error: unknown) => { say({ id, problem: messageOf(error) }) }
   )
 })
 // another network, another address
 setInterval(() => {
-  if (wanted.length > 0 && networks().join() !== told) last = last.then(announce)
+  const step = steps.run(async () => {
+    if (wanted.length > 0 && networks().join() !== told) await announce()
+  })
+  step.catch((error: unknown) => { say({ lost: messageOf(error) }) })
 }, NETWORK_MS)

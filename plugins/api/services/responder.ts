@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { messageOf, type Logger } from 'svc-gateway/plugin'
-import type { Announcement, ResponderData, ResponderOrder, ResponderReply } from './responder-thread.js'
+import type { Announcement, ResponderData, ResponderLoss, ResponderOrder, ResponderReply } from './responder-thread.js'
 
 /** Probing the network for the name and telling it takes two seconds; more means that there is none. */
 const ANNOUNCE_MS = 20_000
@@ -58,8 +58,8 @@ export class Responder {
   #ask (worker: Worker, announce: ResponderOrder['announce'], ms: number): Promise<ResponderReply> {
     const id = ++this.#orders
     return new Promise(resolve => {
-      const settle = (reply: ResponderReply): void => {
-        if (reply.id !== id) return
+      const settle = (reply: ResponderReply | ResponderLoss): void => {
+        if ('lost' in reply || reply.id !== id) return
         clearTimeout(timer)
         worker.off('message', settle)
         worker.off('error', fail)
@@ -83,6 +83,11 @@ export class Responder {
     })
     worker.unref()
     worker.on('error', error => { this.#log.warn({ error: messageOf(error) }, 'the thread that announces services failed') })
+    worker.on('message', (word: ResponderReply | ResponderLoss) => {
+      if (!('lost' in word) || this.#worker !== worker) return
+      this.#log.warn({ error: word.lost }, 'the network changed, and services are not announced in the new one')
+      this.#advertised = []
+    })
     worker.on('exit', () => {
       if (this.#worker !== worker) return
       this.#worker = null
