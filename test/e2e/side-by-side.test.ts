@@ -1,8 +1,10 @@
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import Docker from 'dockerode'
 import t from 'tap'
-import { LABEL_INSTANCE } from '../../kernel/contract/provider/engine-runtime.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../../kernel/contract/provider/engine-runtime.js'
 import { openDocker, testEngine } from '../kernel/runtime/engines.js'
+import { eventually } from '../kernel/runtime/support.js'
 import { api, liveHome, startLive, type LiveGateway } from './live-gateway.js'
 
 t.setTimeout(600_000)
@@ -41,13 +43,19 @@ t.test('Docker, Podman and processes at once: each engine is adopted, read, miss
   t.teardown(() => pods.close())
   const containers = await openDocker(docker.host)
   t.teardown(() => containers.close())
+  const oursIn = async (engine: ContainerRuntime): Promise<readonly EngineInspection[]> =>
+    await engine.list({ [LABEL_INSTANCE]: (await readFile(join(home, 'var/lib/svc/instance-id'), 'utf8')).trim() })
+  t.teardown(async () => {
+    for (const engine of [containers, pods]) {
+      for (const { id } of await oursIn(engine).catch(() => [])) await engine.remove(id)
+    }
+  })
   const pidOf = async (gateway: LiveGateway, slot: string): Promise<number> =>
     ((await api(gateway, 'POST', '/v1/chat/completions', { model: slot, messages: [] })).json as { pid: number }).pid
   const slotOf = async (gateway: LiveGateway, slot: string): Promise<Shown> =>
     (await api(gateway, 'GET', `/api/slots/${slot}`)).json as Shown
 
   const first = await startLive(t, home, env)
-  const instance = ((await api(first, 'GET', '/api/health')).json as { instance?: string }).instance
   for (const name of names) t.match(await api(first, 'POST', `/api/slots/${name}/load`, {}), { status: 200 }, name)
   const pids = await Promise.all(names.map(name => pidOf(first, name)))
   t.ok(pids[0]! < 10 && pids[3]! < 10, 'the first and the last are alone in containers')
@@ -55,9 +63,10 @@ t.test('Docker, Podman and processes at once: each engine is adopted, read, miss
   t.match((await api(first, 'GET', '/api/status')).json, {
     runtimes: [{ name: 'docker', default: true }, { name: 'process' }, { name: 'podman', info: { driver: 'podman' }, problem: null }]
   })
-  const inPodman = async (): Promise<string[]> => (await pods.list(instance === undefined ? {} : { [LABEL_INSTANCE]: instance }))
-    .filter(({ state }) => state === 'running').map(({ labels }) => labels['svc.slot'] ?? '')
-  t.ok((await inPodman()).includes('podded'), 'one of them is Podman\'s')
+  const runningIn = async (engine: ContainerRuntime): Promise<ReadonlyMap<string, string>> =>
+    new Map((await oursIn(engine)).filter(({ state }) => state === 'running').map(({ id, labels }) => [labels[LABEL_SLOT] ?? '', id]))
+  t.strictSame([...(await runningIn(containers)).keys()], ['boxed'])
+  t.strictSame([...(await runningIn(pods)).keys()], ['podded'], 'one of them is Podman\'s')
   await first.kill('SIGKILL')
 
   const second = await startLive(t, home, env)
@@ -66,28 +75,35 @@ t.test('Docker, Podman and processes at once: each engine is adopted, read, miss
     const logs = (await api(second, 'GET', `/api/slots/${name}/logs`)).json
     t.match(JSON.stringify(logs), '/v1/chat/completions', `the log of ${name}`)
   }
-  process.kill(pids[1]!, 'SIGKILL')
-  for (;;) {
-    const { state } = await slotOf(second, 'chosen')
-    if (state === 'error') break
+  const kill = async (engine: ContainerRuntime, host: string, slot: string): Promise<void> => {
+    await new Docker({ socketPath: new URL(host).pathname }).getContainer((await runningIn(engine)).get(slot)!).kill()
   }
-  t.match(await slotOf(second, 'boxed'), { state: 'ready' }, 'its end concerns nobody else')
-  t.match(await slotOf(second, 'only'), { state: 'ready' })
-  t.not(await pidOf(second, 'chosen'), pids[1], 'and the next request brings it back')
+  const ends: ReadonlyArray<readonly [typeof names[number], string, () => unknown]> = [
+    // an adopted process is no child of this gateway
+    ['chosen', 'the engine exited', () => process.kill(pids[1]!, 'SIGKILL')],
+    ['boxed', 'the engine exited with code 137', () => kill(containers, docker.host, 'boxed')],
+    ['podded', 'the engine exited with code 137', () => kill(pods, podman.host, 'podded')]
+  ]
+  for (const [name, message, end] of ends) {
+    await end()
+    await eventually(`the end of ${name} is seen`, async () => (await slotOf(second, name)).state === 'error')
+    t.match(await slotOf(second, name), { state: 'error', metadata: { failure: { code: 'slot.load_failed', message } } })
+    for (const other of names.filter(each => each !== name)) t.match(await slotOf(second, other), { state: 'ready' }, `${other} has nothing to do with it`)
+    t.type(await pidOf(second, name), 'number', `and the next request brings ${name} back`)
+  }
 
   t.match(await api(second, 'PUT', '/api/slots/chosen/config', { runtime: 'container' }), { status: 200 })
   t.match(await api(second, 'POST', '/api/slots/chosen/restart', {}), { status: 200 })
   t.ok(await pidOf(second, 'chosen') < 10, 'it moved into a container')
   t.equal(await second.kill('SIGTERM'), 0)
   t.match(await readFile(`/proc/${pids[2]!}/stat`, 'utf8').catch(() => 'gone'), /^gone$|\) [ZX] /, 'a process ends with its gateway')
-  const left = (await containers.list(instance === undefined ? {} : { [LABEL_INSTANCE]: instance }))
-    .filter(({ labels }) => names.includes(labels['svc.slot'] as typeof names[number]))
-  t.equal(left.filter(({ state }) => state === 'running').length, 2, 'containers wait for the next gateway')
+  t.strictSame([...(await runningIn(containers)).keys()].toSorted(), ['boxed', 'chosen'], 'containers wait for the next gateway')
+  t.strictSame([...(await runningIn(pods)).keys()], ['podded'], 'Podman\'s as well')
 
-  t.ok((await inPodman()).includes('podded'), 'Podman\'s as well')
   await writeFile(join(home, 'etc/svc/slots/podded.toml'), 'type = "llm"\nprovider = "both"\ndevice = "cpu"\nruntime = "process"\n')
   const third = await startLive(t, home, { ...env })
-  t.notOk((await inPodman()).includes('podded'), 'where no slot asks for Podman any more, its engines are ended')
-  for (const name of names) await api(third, 'POST', `/api/slots/${name}/unload`, { force: true })
+  t.strictSame([...(await runningIn(pods)).keys()], [], 'where no slot asks for Podman any more, its engines are ended')
+  for (const name of names) t.match(await api(third, 'POST', `/api/slots/${name}/unload`, { force: true }), { status: 200 }, name)
   t.equal(await third.kill('SIGTERM'), 0)
+  for (const engine of [containers, pods]) t.strictSame((await oursIn(engine)).map(({ name }) => name), [], 'nothing is left in either')
 })
