@@ -75,6 +75,9 @@ t.test('Docker, Podman and processes at once: each engine is adopted, read, miss
     const logs = (await api(second, 'GET', `/api/slots/${name}/logs`)).json
     t.match(JSON.stringify(logs), '/v1/chat/completions', `the log of ${name}`)
   }
+  for (const name of ['boxed', 'podded']) {
+    t.match((await api(second, 'GET', `/api/slots/${name}`)).json, { image_mismatch: false }, `${name} runs its image, however its engine spells it`)
+  }
   const kill = async (engine: ContainerRuntime, host: string, slot: string): Promise<void> => {
     await new Docker({ socketPath: new URL(host).pathname }).getContainer((await runningIn(engine)).get(slot)!).kill()
   }

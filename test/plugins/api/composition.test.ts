@@ -8,6 +8,7 @@ import { resumePoint } from '../../../plugins/api/events/resume-point.js'
 import { followFilterSchema, listFilterSchema } from '../../../plugins/api/events/schemas.js'
 import { enumsDocument, enumsTag, namesTag } from '../../../plugins/api/meta/enums.js'
 import { noiseFilter } from '../../../plugins/api/slots/log/log-lines.js'
+import { isImage } from '../../../plugins/api/slots/record/image-name.js'
 import { mapBounded, withinMs } from '../../../plugins/api/slots/record/probe-limits.js'
 import { laid } from '../../providers.js'
 import { slotRecord, type SlotFacts } from '../../../plugins/api/slots/record/record.js'
@@ -141,6 +142,23 @@ const records: readonly RecordCase[] = [
     absent: ['coresident_group']
   }
 ]
+
+t.test('an image is the one that was asked for in whichever way its driver spells it', async t => {
+  const cases: Array<[running: string, asked: string, isSame: boolean]> = [
+    ['docker.io/team/engine:1', 'team/engine:1', true],
+    ['docker.io/library/engine:1', 'engine:1', true],
+    ['localhost/engine:latest', 'engine', true],
+    ['team/engine:latest', 'docker.io/team/engine', true],
+    ['localhost:5000/engine:latest', 'localhost:5000/engine', true],
+    ['localhost:5000/engine:1', 'localhost:5001/engine:1', false],
+    ['quay.io/team/engine:1', 'docker.io/team/engine:1', false],
+    ['docker.io/team/engine:2', 'team/engine:1', false],
+    ['docker.io/other/engine:1', 'team/engine:1', false],
+    ['docker.io/team/engine@sha256:00', 'team/engine@sha256:00', true],
+    ['docker.io/team/engine@sha256:01', 'team/engine@sha256:00', false]
+  ]
+  for (const [running, asked, isSame] of cases) t.equal(isImage(running, asked), isSame, `${running}, asked for as ${asked}`)
+})
 
 t.test('a slot record is made of what is known of the slot', async t => {
   for (const { name, given, wanted, absent = [] } of records) {

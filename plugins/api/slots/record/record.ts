@@ -2,6 +2,7 @@ import {
   deviceBackends, deviceClassOf, slotRoleOf, type Device, type Diagnostic, type EngineProvider, type NamedSlotConfig,
   type PullState, type SlotMetrics, type SlotOutlook, type SlotState, type SlotStatus
 } from 'svc-gateway/plugin'
+import { isImage } from './image-name.js'
 import type { SlotRecord } from './record-schema.js'
 
 /** The slot whose process serves another one. */
@@ -153,7 +154,7 @@ function imageOf ({ outlook, status, argv, runtime, imageState }: SlotFacts): Im
     ...(image === null ? { image_status: 'not-configured' as const } : known === null ? {} : { image_status: known }),
     ...(runtime === 'process' || status.engineLabel === null
       ? {}
-      : { actual_image: status.engineLabel, image_mismatch: status.engineLabel !== image }),
+      : { actual_image: status.engineLabel, image_mismatch: image === null || !isImage(status.engineLabel, image) }),
     resolved_command: image === null || argv === null ? null : [image, ...argv]
   }
 }
