@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { ConfigSnapshot, Paths, PluginReport, RuntimeInfo } from '../../kernel/contract/index.js'
+import type { ConfigSnapshot, NamedSlotConfig, Paths, PluginReport, RuntimeInfo } from '../../kernel/contract/index.js'
 import { DEFAULT_BASE } from '../client/target.js'
 import type { Output } from '../terminal/output.js'
 import { reasonOf } from '../record/plugin-report.js'
@@ -18,21 +18,24 @@ export function printReady (out: Output, facts: ReadyFacts): void {
   const { version, baseUrl, runtime, plugins, config, paths } = facts
   const fallen = plugins.filter(({ state }) => state === 'failed' || state === 'skipped')
   const chat = chatSlot(config)
+  const elsewhere = baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`
   out.line(`${out.paint('bold', `svc ${version}`)} is ready at ${out.paint('green', baseUrl)}`)
   const problems = config.diagnostics.length
   out.pairs([
-    ['chat', chat === null ? null : out.told(`svc chat${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}${chat === 'agent' ? '' : ` --slot ${chat}`}`)],
+    ['chat', chat === null ? null : out.told(`svc chat${elsewhere}${chat === 'agent' ? '' : ` --slot ${chat}`}`)],
     ['docs', plugins.some(({ name, state }) => name === 'api-docs' && state === 'active') ? `${baseUrl}/api/docs` : null],
     ['engines', engineText(runtime)],
     ['config', join(paths.etc, 'svc.toml')],
     ['state', paths.state],
-    ['problems', problems === 0 ? null : out.told(`${problems} in the configuration: svc status${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}`)]
+    ['problems', problems === 0 ? null : out.told(`${problems} in the configuration: svc status${elsewhere}`)]
   ])
   for (const plugin of fallen) out.line(out.paint('yellow', `  ${plugin.name} ${plugin.state}: ${reasonOf(plugin)}`))
   out.line()
   if (chat === null) {
-    out.line('There is no chat slot yet. Create one with `svc setup` or `svc slot create agent --model <model>`.')
-    return
+    const waiting = waitingSlot(config)
+    return out.line(waiting === null
+      ? 'There is no chat slot yet. Create one with `svc setup` or `svc slot create agent --model <model>`.'
+      : `Slot '${waiting.name}' waits for its model. Download it with \`svc model pull ${waiting.model}${elsewhere}\`.`)
   }
   // no line is as wide as the narrowest usual terminal, so that what is copied from it is what was printed
   out.lines([
@@ -51,6 +54,15 @@ function engineText ({ driver, version }: RuntimeInfo): string {
 
 /** The slot that the example talks to. */
 function chatSlot ({ slots }: ConfigSnapshot): string | null {
-  const chats = [...slots.values()].filter(({ type, enabled, model }) => type === 'llm' && enabled && model.default !== null)
-  return (chats.find(({ name }) => name === 'agent') ?? chats.find(slot => slot.default) ?? chats[0])?.name ?? null
+  return preferred([...slots.values()].filter(({ type, enabled, model }) => type === 'llm' && enabled && model.default !== null))?.name ?? null
+}
+
+/** The slot that the example would talk to if its model were there. */
+function waitingSlot ({ slots }: ConfigSnapshot): { readonly name: string, readonly model: string } | null {
+  const slot = preferred([...slots.values()].filter(({ type, model, meta }) => type === 'llm' && model.default === null && meta?.pending_model != null))
+  return slot === undefined ? null : { name: slot.name, model: slot.meta!.pending_model! }
+}
+
+function preferred (slots: readonly NamedSlotConfig[]): NamedSlotConfig | undefined {
+  return slots.find(({ name }) => name === 'agent') ?? slots.find(slot => slot.default) ?? slots[0]
 }

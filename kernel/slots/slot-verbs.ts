@@ -3,6 +3,7 @@ import type { FleetDeps } from './life/fleet-deps.js'
 import type { ImagePulls } from './life/image-pulls.js'
 import { swapModel } from './life/model-swap.js'
 import type { SlotFleet } from './life/slot-fleet.js'
+import { noModel, waitsForModel } from './plan/slot-models.js'
 import type { ReplicaSets } from './replicas/replica-sets.js'
 import { isServing } from './schedule/slot-machine.js'
 import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
@@ -38,6 +39,7 @@ export class SlotVerbs implements Verbs {
     const { lending, slots, writer } = this.#deps
     const slot = slots.config(name)
     if (slot.served_by !== null && model === undefined) return await lending.ensureReady(name, signal)
+    if (!slot.enabled && model === undefined && waitsForModel(slot)) throw noModel(slot)
     if (!slot.enabled) throw svcError('slot.config_error', `slot '${name}' is disabled; enable it with \`svc slot edit ${name} --enable\``)
     if (model === undefined || model === slots.status(name).modelId) return await this.#loadOwn(name, signal)
     await this.swap(name, model, { signal })

@@ -149,6 +149,24 @@ t.test('serve: the ready block, --reload, and the end of standard input', async 
   for (const part of ['engines ', join(home, 'etc/svc/svc.toml'), '/api/docs', 'There is no chat slot yet. Create one with `npx svc setup` or', 'Stopping', 'Stopped']) t.match(stdout, part)
 })
 
+t.test('serve: where the chat slot waits for its model, the ready block says how to download it', async t => {
+  const home = t.testdir({ etc: { svc: { slots: {
+    'agent.toml': 'device = "cpu"\nenabled = false\n[meta]\npending_model = "qwen3-8b"\npull_wanted = false\n'
+  } } } })
+  const svc = spawnSvc(['serve', '--home', home, '--port', '0', '--stop-on-stdin-end'])
+  t.teardown(() => svc.child.kill('SIGKILL'))
+  const [url] = /http:\S+/.exec(await svc.firstLine)!
+  const status = (await run(['status', '--url', url])).stdout
+  t.match(status, /agent +offline \(waits for its model\) +qwen3-8b/)
+  t.match(await run(['slot', 'load', 'agent', '--url', url]), {
+    code: 1, stderr: 'Error: slot \'agent\' waits for its model; download it with `svc model pull qwen3-8b`'
+  })
+  svc.child.stdin!.end()
+  const { stdout } = await svc.finished
+  t.match(stdout, `Slot 'agent' waits for its model. Download it with \`npx svc model pull qwen3-8b --url ${url}\`.`)
+  t.notMatch(stdout, 'There is no chat slot yet')
+})
+
 t.test('serve: what keeps it from starting exits 1', async t => {
   const home = t.testdir({ etc: { svc: { 'svc.toml': '[server]\nport = "x"\nhots = 1\n' } } })
   const broken = await spawnSvc(['serve', '--home', home]).finished

@@ -81,8 +81,15 @@ export class SlotModels {
 }
 
 export function noModel (slot: NamedSlotConfig): Error {
-  return svcError('slot.config_error', `slot '${slot.name}' has no model; pick one with \`svc slot edit ${slot.name} --model <id>\``,
-    { param: 'model.default', details: { slot: slot.name } })
+  const problem = waitsForModel(slot)
+    ? `waits for its model; download it with \`svc model pull ${slot.meta!.pending_model!}\``
+    : `has no model; pick one with \`svc slot edit ${slot.name} --model <id>\``
+  return svcError('slot.config_error', `slot '${slot.name}' ${problem}`, { param: 'model.default', details: { slot: slot.name } })
+}
+
+/** It is enabled with the model that it gets; one that was given another meanwhile waits no more. */
+export function waitsForModel ({ model, meta }: NamedSlotConfig): boolean {
+  return model.default === null && meta?.pending_model != null
 }
 
 export function takesModel (provider: EngineProvider): boolean {
