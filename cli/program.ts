@@ -2,6 +2,7 @@ import { Command, Help, Option } from 'commander'
 import type { Cli } from './cli.js'
 import { commandGroups, nameOf, type CommandGroup } from './commands/index.js'
 import { examples } from './terminal/help.js'
+import { followHelp } from './terminal/help-words.js'
 import { foldLines, textWidth } from './terminal/text-width.js'
 import { version } from './version.js'
 
@@ -14,7 +15,7 @@ export async function createProgram (cli: Cli, words: readonly string[] | null =
   const named = new Map<Command, string>()
   const help = new Help()
   const { stdout, stderr } = cli.process
-  const program = new Command('svc')
+  const program: Command = new Command('svc')
     .description('Runs and manages a local inference gateway.')
     .version(`svc ${version}`, '-V, --version', 'print the version')
     .addOption(new Option('--url <url>', 'address of the gateway; default is that of the home, else http://127.0.0.1:8080').env('SVC_API_URL'))
@@ -31,6 +32,7 @@ export async function createProgram (cli: Cli, words: readonly string[] | null =
     .configureHelp({ showGlobalOptions: true, subcommandTerm: command => named.get(command) ?? help.subcommandTerm(command) })
     .showSuggestionAfterError()
     .showHelpAfterError('Run the command with --help to see what it takes.')
+    .addHelpText('beforeAll', context => followHelp(program, context))
     .addHelpText('after', examples('svc serve --demo', 'svc chat "Why is the sky blue?"', 'svc slot list'))
   for (const group of commandGroups) {
     if (wanted.has(group)) (await group.load())(program, cli)

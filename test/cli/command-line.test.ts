@@ -268,6 +268,21 @@ t.test('every command and option that is promised exists, and a test runs each o
   t.strictSame(tree.find(({ path }) => path === 'update')!.command.options.find(({ long }) => long === '--channel')?.argChoices, ['stable', 'nightly'])
 })
 
+t.test('help for a command that does not exist names it, as the command itself would, and not the whole help', async t => {
+  for (const [line, asked] of [['slto', 'help slto'], ['frobnicate', 'help frobnicate'], ['slot lst', 'help slot lst'], ['slot lst', 'slot help lst']] as const) {
+    const called = await run(line.split(' '))
+    t.match(called, { code: 2, stdout: /^$/, stderr: /^Error: unknown command / })
+    t.strictSame(await run(asked.split(' ')), called, asked)
+  }
+  for (const words of [['slot'], ['slot', 'list'], ['model', 'list'], ['agent', 'approvals', 'deny']]) {
+    const shown = await run([...words, '--help'])
+    t.match(shown, { code: 0, stdout: `Usage: svc ${words.join(' ')} ` })
+    t.strictSame(await run(['help', ...words]), shown, words.join(' '))
+  }
+  t.match(await run(['help']), { code: 0, stdout: /^Usage: svc / })
+  t.match(await run(['--url', 'http://127.0.0.1:9', 'help', 'slot', 'list']), { code: 0, stdout: 'Usage: svc slot list' })
+})
+
 t.test('usage errors exit 2 and say what is wrong', async t => {
   const cases: ReadonlyArray<readonly [string, RegExp]> = [
     ['', /Usage: svc/],
