@@ -45,9 +45,9 @@ export class AnswerPrinter {
     this.#endsLine = true
   }
 
-  /** `12 tokens, 30.5 tokens/s, first after 0.4 s`. Parts stand for tokens where the engine does not count. */
-  get summary (): string {
-    if (this.#firstAt === null) return 'no tokens'
+  /** `12 tokens, 30.5 tokens/s, first after 0.4 s`; null without an answer. Parts stand for tokens where engines count none. */
+  get summary (): string | null {
+    if (this.#firstAt === null) return null
     const tokens = this.#tokens ?? this.#parts
     const seconds = (this.#now() - this.#firstAt) / 1000
     const speed = seconds > 0 && tokens > 1 ? [`${((tokens - 1) / seconds).toFixed(1)} tokens/s`] : []

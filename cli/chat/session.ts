@@ -38,7 +38,7 @@ export class ChatSession {
     } finally {
       printer.close()
       if (printer.content !== '') this.#messages.push(question, { role: 'assistant', content: printer.content })
-      if (this.#settings.verbose) this.#out.note(printer.summary)
+      if (this.#settings.verbose && printer.summary !== null) this.#out.note(printer.summary)
     }
   }
 

@@ -99,6 +99,15 @@ t.test('failures exit 1 and keep what was said so far', async t => {
   t.equal((await run(['chat', 'hi', '--url', url])).code, 0, 'an engine may leave out the last line')
 })
 
+t.test('with --verbose, a question that is refused has no figures of an answer', async t => {
+  const { url } = await chatApi(t, (_request, response) => refuse(response, 404, 'model.not_found', 'no model is named nosuch'))
+  for (const more of [[], ['--no-stream']]) {
+    t.match(await run(['--verbose', 'chat', '-m', 'nosuch', 'hi', ...more, '--url', url]), {
+      code: 1, stdout: /^$/, stderr: /^POST \S+ -> HTTP 404\nError: no model is named nosuch \(model\.not_found\)\n$/
+    })
+  }
+})
+
 t.test('Ctrl-C on the real program closes the connection and exits 130', async t => {
   const fake = await chatApi(t, (_request, response) => { sse(response).write(chunk({ content: 'Once upon a time\n' })) })
   for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
