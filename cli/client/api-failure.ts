@@ -47,7 +47,7 @@ export function readRefusal (body: string): Refusal {
     return { code: null, message: said || 'no reason given', hints: [] }
   }
   const { code, message, details } = envelope.data.error
-  const hints = [...fieldLines(details?.fields), ...logLines(details?.log_tail)]
+  const hints = [...fieldLines(details?.fields, message), ...logLines(details?.log_tail)]
   return { code: code ?? null, message: cliWords(message), hints }
 }
 
@@ -58,9 +58,11 @@ function detailIn (value: unknown): string | null {
   return typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join('; ')
 }
 
-function fieldLines (fields: unknown): string[] {
-  const parsed = fieldsSchema.safeParse(fields)
-  return (parsed.data ?? []).map(({ path, message }) => `  ${path === '' ? '' : `${path}: `}${cliWords(message)}`)
+/** @param told the refusal itself, which has often said it already */
+function fieldLines (fields: unknown, told: string): string[] {
+  const fresh = (fieldsSchema.safeParse(fields).data ?? []).filter(({ path, message }) =>
+    message !== told && !(told.includes(message) && told.includes(path)))
+  return fresh.map(({ path, message }) => `  ${path === '' ? '' : `${path}: `}${cliWords(message)}`)
 }
 
 function logLines (tail: unknown): string[] {

@@ -95,6 +95,9 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
       fields: [{ path: 'model.context_size', message: 'must be a whole number' }]
     }),
     'POST /api/slots/agent/load': (_request, response) => refuse(response, 502, 'slot.load_failed', 'it ended with code 1', { log_tail: ['out of memory'] }),
+    'GET /api/slots/told': (_request, response) => refuse(response, 400, 'validation.invalid', 'port must be a whole number', {
+      fields: [{ path: 'port', message: 'must be a whole number' }, { path: 'ctx', message: 'must be a whole number' }]
+    }),
     'GET /api/slots/html': (_request, response) => { response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>\nmore') },
     'GET /api/slots/odd': (_request, response) => { response.writeHead(200).end('{"hello":1}') },
     'GET /api/slots/cut': (_request, response) => { response.writeHead(200, { 'content-length': '100' }).write('{'); response.destroy() }
@@ -104,6 +107,7 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
     ['slot show nope --verbose', /^GET http:\S+\/api\/slots\/nope -> HTTP 404\nError: no such slot: 'nope' \(slot\.not_found\)\n$/],
     ['slot create x -m y', /^Error: slot x is not valid \(validation\.invalid\)\n {2}model\.context_size: must be a whole number\n {2}POST \S+ -> HTTP 400\n$/],
     ['slot load agent', /it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
+    ['slot show told', /^Error: port must be a whole number \(validation\.invalid\)\n {2}ctx: must be a whole number\n {2}GET /],
     ['slot status html', /Error: <h1>Bad Gateway<\/h1>\n.*HTTP 502\n$/],
     ['slot status odd', /unexpected answer: name: [^]*--url or SVC_API_URL/],
     ['slot status cut', /the connection was lost/]
@@ -224,6 +228,9 @@ t.test('whoever watches sees what a slot goes through', async t => {
   const fake = await api(t, {
     'POST /api/slots/agent/restart': (_request, response) => { load = () => { response.end(JSON.stringify(slotRecord('agent', { state: 'ready' }))) } },
     'GET /api/slots/agent/state/stream': (_request, response) => {
+    'GET /api/slots/told': (_request, response) => refuse(response, 400, 'validation.invalid', 'port must be a whole number', {
+      fields: [{ path: 'port', message: 'must be a whole number' }, { path: 'ctx', message: 'must be a whole number' }]
+    }),
       sse(response).write('event: state\ndata: {"name":"agent","state":"warming","message":"loading the model"}\n\n')
     }
   })

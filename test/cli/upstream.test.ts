@@ -61,6 +61,8 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   t.match((await svc('upstream', 'list')).stdout, /lab +off/)
   t.match((await svc('upstream', 'remove', 'lab')).stdout, 'Upstream lab is removed; its key LAB_KEY is kept.')
   t.match((await svc('upstream', 'rm', 'lab')).stderr, /upstream\.not_found/)
+  const unknown = await svc('upstream', 'add', 'foo', '--template', 'nosuch')
+  t.match(unknown, { code: 1, stderr: /^Error: no such template: 'nosuch'; there are: openai, anthropic, [\w, ]+\(upstream\.invalid\)\n {2}POST \S+ -> HTTP 400\n$/ })
   const routed = await new FakeProcess({ env: { npm_command: 'exec' } }).run('upstream', 'add', 'router', '--template', 'openrouter', '--url', gateway.baseUrl)
   t.match(routed.stdout, 'OPENROUTER_API_KEY is not set; `npx svc upstream key router` sets it', 'the command as it is called here')
 })

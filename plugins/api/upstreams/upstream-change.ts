@@ -12,7 +12,8 @@ export function newRow ({ catalog_id: id, ...body }: Omit<CreateBody, 'auth_valu
   requireOwnName(body.name)
   const template = id === undefined || id === CUSTOM ? undefined : templates.find(row => row.id === id)
   if (id !== undefined && id !== CUSTOM && template === undefined) {
-    throw invalid('catalog_id', `no such template: '${id}'; GET /api/providers/catalog lists them`)
+    const message = `no such template: '${id}'; there are: ${templates.map(row => row.id).join(', ')}`
+    throw svcError('upstream.invalid', message, { param: 'catalog_id', details: { fields: [{ path: 'catalog_id', message }] } })
   }
   const url = body.url === undefined ? template?.url : body.svc === true ? gatewayBase(body.url) : body.url
   if (url === undefined) throw invalid('url', 'is needed: the address of the upstream, or a `catalog_id` that has one')
