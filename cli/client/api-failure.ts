@@ -23,13 +23,22 @@ export class ApiFailure extends CliFailure {
   readonly status: number
   readonly code: string | null
 
-  constructor (request: string, status: number, body: string) {
-    const { code, message, hints } = readRefusal(body)
+  /** @param base where it was looked for, if what is not the gateway could answer there */
+  constructor (request: string, status: number, body: string, base: string | null = null) {
+    const isForeign = base !== null && NO_SUCH_ROUTE.has(status) && parseJson(body) === undefined
+    const { code, message, hints } = isForeign ? notAGateway(base) : readRefusal(body)
     super(`${message}${code === null ? '' : ` (${code})`}`, { hints, trace: `${request} -> HTTP ${status}` })
     this.name = 'ApiFailure'
     this.status = status
     this.code = code
   }
+}
+
+/** What servers answer to routes that they do not have. Proxies in front of a gateway that is down have other codes. */
+const NO_SUCH_ROUTE = new Set([404, 405, 501])
+
+function notAGateway (base: string): Refusal {
+  return { code: null, message: `what answers at ${base} is not an svc gateway`, hints: ['Name the address of the gateway with --url or SVC_API_URL.'] }
 }
 
 export interface Refusal {
@@ -101,7 +110,7 @@ export function timeoutFailure (request: string, timeoutMs: number): CliFailure 
 }
 
 export function oddAnswer (request: string, what: string): CliFailure {
-  return new CliFailure(`${request}: ${what}`, { hints: ['Is that address a svc gateway? Set it with --url or SVC_API_URL.'] })
+  return new CliFailure(`${request}: ${what}`, { hints: ['Is that address an svc gateway? Set it with --url or SVC_API_URL.'] })
 }
 
 /** `host:port` is taken for HTTP. */

@@ -66,7 +66,7 @@ export class ApiClient {
     try {
       const response = await this.#send(call, late.signal)
       const text = await readText(response)
-      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, text)
+      if (!isOk(response)) throw this.#refusal(call, response, text)
       if (text === '') return null
       return JSON.parse(text) as unknown
     } catch (error) {
@@ -81,7 +81,7 @@ export class ApiClient {
   async open (call: ApiCall): Promise<http.IncomingMessage> {
     try {
       const response = await this.#send(call, null)
-      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, await readText(response))
+      if (!isOk(response)) throw this.#refusal(call, response, await readText(response))
       return response
     } catch (error) {
       throw this.#explain(call, error, null)
@@ -93,7 +93,7 @@ export class ApiClient {
     try {
       const response = await this.#send(call, null, content)
       const text = await readText(response)
-      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, text)
+      if (!isOk(response)) throw this.#refusal(call, response, text)
       return JSON.parse(text) as unknown
     } catch (error) {
       if (error instanceof SyntaxError) throw oddAnswer(this.#name(call), 'the answer is not JSON')
@@ -106,7 +106,7 @@ export class ApiClient {
     let response: http.IncomingMessage | null = null
     try {
       response = await this.#send(call, null)
-      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, await readText(response))
+      if (!isOk(response)) throw this.#refusal(call, response, await readText(response))
       if (!(response.headers['content-type'] ?? '').startsWith('text/event-stream')) {
         throw oddAnswer(this.#name(call), 'the answer is not an event stream')
       }
@@ -160,6 +160,11 @@ export class ApiClient {
 
   #name ({ method = 'GET', path }: ApiCall): string {
     return `${method} ${this.base}${path}`
+  }
+
+  /** Engines speak their own words on `/v1`, and the gateway passes them on. */
+  #refusal (call: ApiCall, { statusCode = 0 }: http.IncomingMessage, body: string): ApiFailure {
+    return new ApiFailure(this.#name(call), statusCode, body, call.path.startsWith('/api/') ? this.base : null)
   }
 
   #explain (call: ApiCall, error: unknown, timeout: { readonly signal: AbortSignal, readonly ms: number } | null): unknown {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { ApiClient } from '../../cli/client/client.js'
 import { textWidth } from '../../cli/terminal/text-width.js'
@@ -94,10 +95,10 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
     'POST /api/slots': (_request, response) => refuse(response, 400, 'validation.invalid', 'slot x is not valid', {
       fields: [{ path: 'model.context_size', message: 'must be a whole number' }]
     }),
-    'POST /api/slots/agent/load': (_request, response) => refuse(response, 502, 'slot.load_failed', 'it ended with code 1', { log_tail: ['out of memory'] }),
     'GET /api/slots/told': (_request, response) => refuse(response, 400, 'validation.invalid', 'port must be a whole number', {
       fields: [{ path: 'port', message: 'must be a whole number' }, { path: 'ctx', message: 'must be a whole number' }]
     }),
+    'POST /api/slots/agent/load': (_request, response) => refuse(response, 502, 'slot.load_failed', 'it ended with code 1', { log_tail: ['out of memory'] }),
     'GET /api/slots/html': (_request, response) => { response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>\nmore') },
     'GET /api/slots/odd': (_request, response) => { response.writeHead(200).end('{"hello":1}') },
     'GET /api/slots/cut': (_request, response) => { response.writeHead(200, { 'content-length': '100' }).write('{'); response.destroy() }
@@ -106,8 +107,8 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
     ['slot show nope', /^Error: no such slot: 'nope' \(slot\.not_found\)\n {2}GET http:\S+\/api\/slots\/nope -> HTTP 404\n$/],
     ['slot show nope --verbose', /^GET http:\S+\/api\/slots\/nope -> HTTP 404\nError: no such slot: 'nope' \(slot\.not_found\)\n$/],
     ['slot create x -m y', /^Error: slot x is not valid \(validation\.invalid\)\n {2}model\.context_size: must be a whole number\n {2}POST \S+ -> HTTP 400\n$/],
-    ['slot load agent', /it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
     ['slot show told', /^Error: port must be a whole number \(validation\.invalid\)\n {2}ctx: must be a whole number\n {2}GET /],
+    ['slot load agent', /it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
     ['slot status html', /Error: <h1>Bad Gateway<\/h1>\n.*HTTP 502\n$/],
     ['slot status odd', /unexpected answer: name: [^]*--url or SVC_API_URL/],
     ['slot status cut', /the connection was lost/]
@@ -117,6 +118,20 @@ t.test('refusals begin with the reason; fields, the engine\'s last words and the
     t.equal(code, 1, line)
     t.match(stderr, expected, line)
     t.equal(stdout, '', line)
+  }
+})
+
+t.test('a server that is no gateway is said to be none, instead of the first line of its page', async t => {
+  const page = (status: number, body: string) => (_request: unknown, response: ServerResponse): void => {
+    response.writeHead(status, { 'content-type': 'text/html' }).end(body)
+  }
+  for (const [status, body] of [[404, '<!DOCTYPE HTML>\n<html>...'], [404, 'not me'], [405, ''], [501, '<html></html>']] as const) {
+    const { url } = await api(t, { 'GET /api/status': page(status, body), 'POST /v1/chat/completions': page(status, 'my engine has no chat') })
+    t.strictSame(await run(['status', '--url', url]), {
+      code: 1, stdout: '', stderr: `Error: what answers at ${url} is not an svc gateway\nName the address of the gateway with --url or SVC_API_URL.\n` +
+        `  GET ${url}/api/status -> HTTP ${status}\n`
+    })
+    t.match(await run(['chat', 'hi', '--url', url]), { code: 1, stderr: /^Error: my engine has no chat\n/ }, 'an engine behind a gateway has its own words')
   }
 })
 
@@ -213,6 +228,9 @@ t.test('edit sends only what changes and keeps variables that it does not name',
 
 t.test('load tells what came of it; a slot that ends offline is a failure', async t => {
   const fake = await api(t, {
+    'GET /api/slots/told': (_request, response) => refuse(response, 400, 'validation.invalid', 'port must be a whole number', {
+      fields: [{ path: 'port', message: 'must be a whole number' }, { path: 'ctx', message: 'must be a whole number' }]
+    }),
     'POST /api/slots/agent/load': slotRecord('agent', { state: 'ready', model_id: 'qwen3-4b' }),
     'POST /api/slots/empty/load': slotRecord('empty', { state: 'offline', metadata: { message: 'pick a model' } }),
     'POST /api/slots/agent/unload': slotRecord('agent')
@@ -228,9 +246,6 @@ t.test('whoever watches sees what a slot goes through', async t => {
   const fake = await api(t, {
     'POST /api/slots/agent/restart': (_request, response) => { load = () => { response.end(JSON.stringify(slotRecord('agent', { state: 'ready' }))) } },
     'GET /api/slots/agent/state/stream': (_request, response) => {
-    'GET /api/slots/told': (_request, response) => refuse(response, 400, 'validation.invalid', 'port must be a whole number', {
-      fields: [{ path: 'port', message: 'must be a whole number' }, { path: 'ctx', message: 'must be a whole number' }]
-    }),
       sse(response).write('event: state\ndata: {"name":"agent","state":"warming","message":"loading the model"}\n\n')
     }
   })
