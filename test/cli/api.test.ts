@@ -233,11 +233,15 @@ t.test('load tells what came of it; a slot that ends offline is a failure', asyn
     }),
     'POST /api/slots/agent/load': slotRecord('agent', { state: 'ready', model_id: 'qwen3-4b' }),
     'POST /api/slots/empty/load': slotRecord('empty', { state: 'offline', metadata: { message: 'pick a model' } }),
-    'POST /api/slots/agent/unload': slotRecord('agent')
+    'POST /api/slots/agent/unload': slotRecord('agent'),
+    'POST /api/slots/broken/load': slotRecord('broken', { state: 'error', metadata: { message: 'its file cannot be read' } }),
+    'GET /api/slots/broken': slotRecord('broken', { state: 'error', metadata: { message: 'its file cannot be read' } })
   })
   t.match(await run(['slot', 'load', 'agent', '-m', 'x', '--url', fake.url]), { code: 0, stdout: 'Slot agent is ready: qwen3-4b on port 8081.\n' })
   t.same(fake.seen.find(({ line }) => line.startsWith('POST'))?.body, { model_id: 'x' })
   t.match(await run(['slot', 'load', 'empty', '--url', fake.url]), { code: 1, stderr: /slot 'empty' is offline: pick a model/ })
+  t.match(await run(['slot', 'load', 'broken', '--url', fake.url]), { code: 1, stderr: /slot 'broken' is in error: its file cannot be read/ })
+  t.match(await run(['slot', 'status', 'broken', '--url', fake.url]), { code: 0, stdout: /^broken is in error: its file cannot be read\n/ })
   t.match(await run(['slot', 'unload', 'agent', '--url', fake.url]), { code: 0, stdout: 'Slot agent is offline.\n' })
 })
 

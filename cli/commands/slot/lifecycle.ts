@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
+import { stateWords } from '../../../kernel/contract/text/state-words.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
@@ -25,7 +26,7 @@ export function addSlotVerbs (slot: Command, cli: Cli): void {
     .addHelpText('after', examples('svc slot unload agent'))
     .action(async (name: string, _options: object, command: Command) => {
       const { state } = await runVerb(cli, command, name, 'unload', {})
-      cli.out.line(`Slot ${name} is ${state}.`)
+      cli.out.line(`Slot ${name} is ${stateWords(state)}.`)
     })
   slot.command('restart <name>')
     .description('stop and start the engine of a slot')
@@ -61,7 +62,7 @@ export async function runVerb (
 export function tellServing (out: Output, record: SlotRecord): void {
   const { name, state, port, metadata } = record
   if (!isServing(record)) {
-    throw new CliFailure(`slot '${name}' is ${state}${metadata.message === '' ? '' : `: ${metadata.message}`}`, { hints: slotProblems(record) })
+    throw new CliFailure(`slot '${name}' is ${stateWords(state)}${metadata.message === '' ? '' : `: ${metadata.message}`}`, { hints: slotProblems(record) })
   }
   out.line(`Slot ${name} is ${state}: ${modelOf(record) || 'no model'}${port == null ? '' : ` on port ${port}`}.`)
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
+import { stateWords } from '../../../kernel/contract/text/state-words.js'
 import { pathOf, type ApiClient } from '../../client/client.js'
 import { examples } from '../../terminal/help.js'
 import type { Output } from '../../terminal/output.js'
@@ -12,7 +13,7 @@ type Print = (out: Output, record: SlotRecord) => void
 
 export function addSlotStatus (slot: Command, cli: Cli): void {
   addLook(slot.command('status <name>').description('show the state of a slot'), cli, 'svc slot status agent', (out, record) => {
-    out.line(`${record.name} is ${out.paint(stateColour(record.state), record.state)}${messageOf(record)}`)
+    out.line(`${record.name} is ${out.paint(stateColour(record.state), stateWords(record.state))}${messageOf(record)}`)
     out.pairs(livePairs(record))
     printProblems(out, record)
   })

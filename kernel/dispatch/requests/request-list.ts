@@ -1,4 +1,4 @@
-import { agentOf, shownName, svcError, type AgentCatalog, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../../contract/index.js'
+import { agentOf, shownName, stateWords, svcError, type AgentCatalog, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../../contract/index.js'
 import { WallTime } from '../../state/wall-time.js'
 import { isLoading, isServing } from '../../slots/schedule/slot-machine.js'
 import type { ActiveRequest, ActiveRequests } from './active-requests.js'
@@ -95,5 +95,5 @@ function progress ({ model, sent, sink, slot, upstream, note }: ActiveRequest, s
   const { name, state, message, inFlight, waiting, workers } = status
   if (isLoading(state)) return { phase: 'loading', reason: `slot '${name}' is ${state}${message === '' ? '' : `: ${message}`}` }
   if (isServing(state)) return { phase: 'queued', reason: `slot '${name}' is busy: ${inFlight} running${workers === null ? '' : ` on ${workers} worker${workers === 1 ? '' : 's'}`}, ${waiting} waiting` }
-  return { phase: 'queued', reason: `slot '${name}' is ${state} and will be started` }
+  return { phase: 'queued', reason: `slot '${name}' is ${stateWords(state)} and will be started` }
 }

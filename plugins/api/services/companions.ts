@@ -1,5 +1,5 @@
 import {
-  messageOf, SerialQueue, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
+  messageOf, SerialQueue, stateWords, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
 } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
 import { bytesOf, ServiceInstaller, type InstallerDeps } from './installer.js'
@@ -126,7 +126,7 @@ export class ServiceManager implements Companions {
     const own = this.slotOf(service)
     if (own === null) return { up: false, detail: `no slot of type ${service.slot} is enabled`, stat: null }
     const { address, state } = slots.status(own)
-    if (address === null) return { up: false, detail: `slot ${own} is ${state}`, stat: null }
+    if (address === null) return { up: false, detail: `slot ${own} is ${stateWords(state)}`, stat: null }
     return await probe(service, `http://${address.host}:${address.port}`)
   }
 

@@ -504,6 +504,7 @@ t.test('where a request stands is told from its fields and its slot, when somebo
     [{}, status('warming'), 'loading', /^slot 'a' is warming$/],
     [{}, status('serving'), 'queued', /^slot 'a' is busy: 2 running, 3 waiting$/],
     [{}, status('unloading'), 'queued', /^slot 'a' is unloading and will be started$/],
+    [{}, status('error'), 'queued', /^slot 'a' is in error and will be started$/],
     [{}, null, 'queued', null],
     [{ sent: true }, status('serving'), 'waiting', null],
     [{ slot: null, upstream: 'u', sent: true }, null, 'waiting', null],

@@ -1,4 +1,4 @@
-import { messageOf, type SlotService, type SlotStatus, type SseEvent } from 'svc-gateway/plugin'
+import { messageOf, stateWords, type SlotService, type SlotStatus, type SseEvent } from 'svc-gateway/plugin'
 import { noiseFilter } from './log-lines.js'
 import { isUp } from '../record/record.js'
 import type { LogTail, TailOptions } from '../ref.js'
@@ -59,6 +59,6 @@ function hasEngine ({ state }: SlotStatus): boolean {
 
 function emptyHint ({ name, state, engineId }: SlotStatus): string {
   return engineId === null
-    ? `slot '${name}' is ${state} and has no engine; load it with \`svc slot load ${name}\``
+    ? `slot '${name}' is ${stateWords(state)} and has no engine; load it with \`svc slot load ${name}\``
     : 'the engine has not written anything yet'
 }
