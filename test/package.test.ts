@@ -32,8 +32,12 @@ t.test('whatever is installed is the very thing that was locked', async t => {
 
 t.test('what ships with the gateway is little, and no more of it runs while it is installed than is known', async t => {
   t.ok(shipped.length > 20 && shipped.length <= 192, `${shipped.length} packages; a new one has to be worth it`)
-  // both come with dockerode: one prints a hint about versions, the other compiles what only remote daemons over SSH need
-  t.strictSame(shipped.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path), ['node_modules/protobufjs', 'node_modules/ssh2'])
+  // all come with dockerode: one prints a hint about versions, the others compile what only remote daemons over SSH need
+  const running = locked.filter(([, { dev, hasInstallScript }]) => dev !== true && hasInstallScript === true)
+    .map(([path]) => path.slice('node_modules/'.length))
+  t.strictSame(running, ['cpu-features', 'protobufjs', 'ssh2'])
+  const told = /^- \*\*Dependencies\*\* .*the only exceptions are (.*), which come/m.exec(readFileSync(join(root, '.github/CONTRIBUTING.md'), 'utf8'))!
+  t.strictSame([...told[1]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name).sort(), running, 'and CONTRIBUTING.md names them')
 })
 
 t.test('the complete svc.toml of the README has every key with its default and its description', async t => {
