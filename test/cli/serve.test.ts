@@ -161,6 +161,7 @@ t.test('serve: where the chat slot waits for its model, the ready block says how
   t.match(await run(['slot', 'load', 'agent', '--url', url]), {
     code: 1, stderr: 'Error: slot \'agent\' waits for its model; download it with `svc model pull qwen3-8b`'
   })
+  t.match(await run(['chat', 'hi', '--url', url]), { code: 1, stderr: 'slot \'agent\' waits for its model; download it with `svc model pull qwen3-8b` (model.not_loaded)' })
   svc.child.stdin!.end()
   const { stdout } = await svc.finished
   t.match(stdout, `Slot 'agent' waits for its model. Download it with \`npx svc model pull qwen3-8b --url ${url}\`.`)

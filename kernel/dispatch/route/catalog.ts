@@ -5,6 +5,7 @@ import {
 import { contextSizeFor, hasContext, nativeContext } from '../../slots/plan/context/context-size.js'
 import { projectorOf } from '../../slots/plan/launch/missing-files.js'
 import { needsModel } from '../../slots/plan/needs-model.js'
+import { waitsForModel } from '../../slots/plan/slot-models.js'
 import type { SlotManager } from '../../slots/slot-manager.js'
 import { BodyView } from '../body/body-view.js'
 import { ableSlot, type Inability } from './able-slots.js'
@@ -174,7 +175,8 @@ export class Catalog {
         abilities: this.#abilitiesOf(provider, config, model, modelId),
         contextSize: hasContext(config) ? contextSizeFor(config, modelId, nativeContext(provider, modelId, model)) : null,
         catalogue: provider?.catalogue?.filter(({ problem }) => problem === null).map(({ id }) => id) ?? [],
-        ...(provider === null && config.served_by === null ? { missingProvider: config.provider } : {})
+        ...(provider === null && config.served_by === null ? { missingProvider: config.provider } : {}),
+        ...(waitsForModel(config) ? { waitsFor: config.meta!.pending_model! } : {})
       }
       slots.set(name, route)
       for (const id of modelId === null ? [] : [modelId, ...provider?.models?.aliases?.(modelId) ?? []]) add(byModel, id, route)

@@ -213,7 +213,9 @@ function toSlot (slot: SlotRoute, surface: SurfaceName, via: Via): Resolution {
     return { kind: 'unserved', slot: name, anchor, enabled, ...(unserved === undefined ? {} : { unserved }) }
   }
   if (!slot.enabled) {
-    return { kind: 'not-loaded', slot: slot.name, reason: `slot '${slot.name}' is disabled; enable it with \`svc slot edit ${slot.name} --enable\`` }
+    const { name, waitsFor } = slot
+    const problem = waitsFor === undefined ? `is disabled; enable it with \`svc slot edit ${name} --enable\`` : `waits for its model; download it with \`svc model pull ${waitsFor}\``
+    return { kind: 'not-loaded', slot: name, reason: `slot '${name}' ${problem}` }
   }
   if (slot.missingProvider !== undefined) return { kind: 'provider-gone', slot: slot.name, provider: slot.missingProvider }
   if (slot.type !== surfaceTypes[surface] || !slot.surfaces.has(surface)) {

@@ -30,6 +30,8 @@ export interface SlotRoute {
   readonly catalogue: readonly string[]
   /** Name of its provider when no active plugin has one of that name. */
   readonly missingProvider?: string | undefined
+  /** The model that it is enabled with once it is downloaded. */
+  readonly waitsFor?: string
 }
 
 /** Everything resolution looks at, at one moment. Immutable. */
