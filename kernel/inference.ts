@@ -72,7 +72,8 @@ export function createInference (
   const host: Pick<SlotPlansDeps, 'image' | 'access' | 'path'> = {
     path: env.PATH ?? '',
     image: name => resolveImage(name, config.snapshot.manifest, env),
-    access: (device, gpuIndex, form) => deviceAccess(device, gpuIndex, form, hardware.info, deviceNodes)
+    access: ({ vulkanVariable = null }, device, gpuIndex, form) =>
+      deviceAccess({ device, gpuIndex, form, vulkanVariable, hardware: hardware.info }, deviceNodes)
   }
   kernel.rules.use({
     profile: (name, profile) => checkProfileFlags(name, profile, providers),

@@ -36,7 +36,7 @@ export interface UpstreamState { readonly word: string, readonly colour: Colour 
 export function stateOf ({ enabled, kind, circuit, error, refreshed_at: refreshed }: UpstreamRecord): UpstreamState {
   if (!enabled) return { word: 'off', colour: 'dim' }
   if (kind === 'slot') return { word: 'slot', colour: 'dim' }
-  if (circuit.state !== 'closed') return { word: 'left alone', colour: 'red' }
+  if (circuit.state !== 'closed') return { word: 'cooling down', colour: 'red' }
   if (error != null) return { word: 'failing', colour: 'yellow' }
   return refreshed == null ? { word: 'not asked yet', colour: 'dim' } : { word: 'ok', colour: 'green' }
 }

@@ -26,6 +26,7 @@ export type {
   BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, RuntimeMethods, ServiceMethods, ToolMethods
 } from './plugin/context.js'
 export { formParts } from './http/form.js'
+export { isGatewaySecret } from './text/gateway-secret.js'
 export { givenBody, giverOf, translated } from './http/translated.js'
 export type { ChunkGiver, ChunkReader, ChunkTranslator } from './http/translated.js'
 export type { FormPart } from './http/form.js'

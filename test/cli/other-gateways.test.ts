@@ -101,7 +101,7 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
   liar.answers.set('/api/status', { hello: 'world' })
   const svc = (...args: string[]): Promise<Finished> => run([...args, '--url', here.baseUrl])
   await here.gateway.kernel().config.setSecret('OTHERS_KEY', 'sk-of-another')
-  t.match((await svc('upstream', 'add', 'web', '--svc', liar.url, '--key-env', 'OTHERS_KEY')).stderr, /answers, but not like a svc gateway/)
+  t.match((await svc('upstream', 'add', 'web', '--svc', liar.url, '--key-env', 'OTHERS_KEY')).stderr, /answers, but not like an svc gateway/)
   t.same(liar.keys, [], 'and it was shown no key')
   t.match(await svc('upstream', 'add', 'off', '--svc', 'http://127.0.0.1:1'), { code: 0 })
   t.equal((await svc('upstream', 'rm', 'off', '--force')).code, 0)
@@ -113,7 +113,7 @@ t.test('a server that is no gateway is refused; one that is off is taken; one th
     here.look()
     return (await here.get('/api/slots?remote=true')).slice(1)
   }
-  t.match(await list(), [{ name: 'liar', remote_error: /not like a svc gateway/ }])
+  t.match(await list(), [{ name: 'liar', remote_error: /not like an svc gateway/ }])
   const slot = { name: 'ok', kind: 'local', state: 'ready' }
   liar.answers.set('/api/slots', [
     { ...slot, name: '../../etc' }, { ...slot, name: 7 }, null, { ...slot, state: 'x'.repeat(10_000) }, { ...slot, kind: 'remote' },

@@ -146,7 +146,7 @@ t.test('lists fit 80 columns and say what is wrong', async t => {
   const { stdout } = await run(['upstream', 'list', '--url', fake.url])
   const lines = stdout.split('\n')
   for (const line of lines.slice(0, 5)) t.ok(textWidth(line) <= 80, line)
-  t.match(stdout, /left alone/)
+  t.match(stdout, /cooling down/)
   t.match(stdout, /fresh +not asked yet/)
   t.match(stdout, 'failed 5 times in a row and is not used for 10 s')
   t.notMatch(stdout, '\u001b')

@@ -15,6 +15,7 @@ import { Npm } from '../../npm.js'
 /** A download may take a while; another install waits for it. */
 const WAIT_MS = 600_000
 const LOOK_MS = 500
+const USER_HINT = 'Run it as the user of the gateway, or name another home with --home or SVC_HOME.'
 
 export interface InstalledEngine {
   readonly name: string
@@ -48,7 +49,7 @@ export class EngineStore {
 
   /** Null when it is not installed. */
   async find (): Promise<InstalledEngine | null> {
-    if (!await canRead(libraryIn(this.#folder))) return null
+    if (!await isThere(libraryIn(this.#folder), this.#folder)) return null
     const version = await versionIn(join(this.#folder, 'node_modules', LIBRARY))
     const known = [null, ...libraryGpus].map(gpu => buildFor(process.platform, process.arch, gpu)).filter(build => build !== null)
     const found = await Promise.all(known.map(build => versionIn(join(this.#folder, 'node_modules', ...build.split('/')))))
@@ -164,6 +165,17 @@ async function libraryVersion (): Promise<string> {
   return peerDependencies[LIBRARY]!.replace(/^\D+/, '')
 }
 
+async function isThere (path: string, folder: string): Promise<boolean> {
+  try {
+    await access(path)
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EACCES' && code !== 'EPERM') return false
+    throw new CliFailure(`${folder} cannot be read (${code})`, { cause: error, hints: [USER_HINT] })
+  }
+}
+
 export function canRead (path: string): Promise<boolean> {
   return access(path).then(() => true, () => false)
 }
@@ -188,6 +200,6 @@ function notWritable (error: unknown, folder: string): unknown {
   const { code } = error as NodeJS.ErrnoException
   if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS') return error
   return new CliFailure(`${folder} cannot be written (${code})`, {
-    cause: error, hints: ['Run it as the user of the gateway, or name another home with --home or SVC_HOME.']
+    cause: error, hints: [USER_HINT]
   })
 }

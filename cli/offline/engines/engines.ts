@@ -98,7 +98,9 @@ export async function removeEngine (cli: Cli, name: string, paths: Paths, { forc
 
 /** Whether child processes of this home find an engine for models: an installed program or the embedded one. */
 export async function findsProcessEngine (cli: Cli, paths: Paths, svc: SvcConfig): Promise<boolean> {
-  if (await canRead(ownLibrary()) || await new EngineStore(cli, paths).find() !== null) return true
+  // one that cannot be read is none that would run
+  const find = async (): Promise<InstalledEngine | null> => await new EngineStore(cli, paths).find().catch(() => null)
+  if (await canRead(ownLibrary()) || await find() !== null) return true
   const { binary } = (svc.plugins.config[words.name] ?? {}) as { readonly binary?: unknown }
   for (const command of [typeof binary === 'string' ? binary : '', PROGRAM]) {
     if (command !== '' && await findProgram(command, cli.env.PATH ?? '') !== null) return true

@@ -1,4 +1,4 @@
-import { svcError } from '../errors/errors.js'
+import { invalidForm, notAForm } from './form-errors.js'
 
 const LF = 0x0a
 const CR = 0x0d
@@ -26,12 +26,7 @@ export interface FormPart {
  */
 export function formParts (body: Buffer, contentType: string | undefined): readonly FormPart[] {
   const boundary = formBoundary(contentType ?? '')
-  if (boundary === null) {
-    const isForm = /^\s*multipart\/form-data/i.test(contentType ?? '')
-    throw isForm
-      ? invalid('its content type has no usable `boundary`; let the HTTP client set it')
-      : svcError('request.unsupported_media_type', `send multipart/form-data, not ${contentType?.slice(0, 100) ?? 'a body without content type'}`)
-  }
+  if (boundary === null) throw notAForm(contentType)
   const parts: FormPart[] = []
   const needle = Buffer.from(`\n--${boundary}`, 'latin1')
   const first = needle.subarray(1)
@@ -39,16 +34,16 @@ export function formParts (body: Buffer, contentType: string | undefined): reado
   let at = body.subarray(0, first.length).equals(first) ? boundaryLine(body, first.length) : nextBoundary(body, 0, needle).line
   for (;;) {
     if (at === 'last') return parts
-    if (at === 'open' || at === 'other') throw invalid(parts.length === 0 ? 'it has no part' : 'it is truncated')
-    if (parts.length === MOST_PARTS) throw invalid(`it has more than ${MOST_PARTS} parts`)
+    if (at === 'open' || at === 'other') throw invalidForm(parts.length === 0 ? 'it has no part' : 'it is truncated')
+    if (parts.length === MOST_PARTS) throw invalidForm(`it has more than ${MOST_PARTS} parts`)
     const head = headersEnd(body, at)
     const next = nextBoundary(body, at, needle)
-    if (head === -1 || next.line === 'open' || head > next.found + 1) throw invalid('a part is truncated')
-    if (head - at > LONGEST_HEADERS) throw invalid(`the headers of a part are longer than ${LONGEST_HEADERS} bytes`)
+    if (head === -1 || next.line === 'open' || head > next.found + 1) throw invalidForm('a part is truncated')
+    if (head - at > LONGEST_HEADERS) throw invalidForm(`the headers of a part are longer than ${LONGEST_HEADERS} bytes`)
     const headers = body.toString('utf8', at, head)
     const end = body[next.found - 1] === CR ? next.found - 1 : next.found
     const { name, filename } = disposition(headers)
-    if (name === null) throw invalid('a part has no name')
+    if (name === null) throw invalidForm('a part has no name')
     const type = /^content-type[ \t]*:[ \t]*([^\s;]+)/im.exec(headers)?.[1]?.toLowerCase() ?? null
     parts.push({ name, filename, type, bytes: body.subarray(head, Math.max(head, end)) })
     at = next.line
@@ -123,8 +118,4 @@ export function formBoundary (contentType: string): string | null {
 export function fieldParts (contentType: string, fields: Readonly<Record<string, string>>): string {
   const mark = `\r\n--${formBoundary(contentType) ?? ''}\r\n`
   return Object.entries(fields).map(([name, value]) => `${mark}Content-Disposition: form-data; name="${name}"\r\n\r\n${value}`).join('')
-}
-
-function invalid (problem: string): Error {
-  return svcError('request.invalid_form', `the form cannot be read: ${problem}`)
 }

@@ -30,7 +30,8 @@ const providerKinds: Kinds<EngineProvider> = {
   image: 'text or a function', defaultProfile: 'a function', argvSegments: 'a function', concurrency: 'a function',
   headers: 'a function', runtime: 'text', processSpec: 'a function', warmUp: 'a function', voices: 'a function',
   loadedModel: 'a function', metrics: 'a function', images: 'an object', profiles: 'an object', aliases: 'a list of texts',
-  deviceWords: 'an object', defaultFor: 'a list', reservedPorts: 'a list', modelNames: 'an object', modelFolders: 'a list'
+  deviceWords: 'an object', defaultFor: 'a list', reservedPorts: 'a list', modelNames: 'an object', modelFolders: 'a list',
+  vulkanVariable: 'text'
 }
 const needed = [
   'name', 'title', 'family', 'devices', 'slotTypes', 'cli', 'needsModel', 'surfaces', 'health', 'exclusivity', 'containerSpec'

@@ -41,6 +41,8 @@ export const providerDescriptorSchema = z.strictObject({
     .meta({ description: 'Slots without a provider that it runs by default: those of a type, or of a type on a device' }),
   reserved_ports: z.array(z.int().min(1024).max(65_535)).default([])
     .meta({ description: 'Ports reserved for its own slots, which get the first one' }),
+  vulkan_variable: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: 'must be the name of an environment variable' }).optional()
+    .meta({ description: 'Environment variable that tells it by number which GPUs to use on `gpu-vulkan`, such as `GGML_VK_VISIBLE_DEVICES`' }),
   profiles: z.record(z.string(), profileSchema).default({}).meta({ description: 'Profiles that come with it, by name' }),
   ports: z.array(z.string().regex(PORT_NAME_PATTERN, { error: 'must be lower case letters, digits, _ and -' })).default([])
     .meta({ description: 'Names of further ports, chosen at each launch: `{port.metrics}` for the name `metrics`' }),

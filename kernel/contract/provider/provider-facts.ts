@@ -51,6 +51,11 @@ export interface ProviderFacts {
   readonly defaultFor?: readonly DefaultFor[]
   /** Ports by which people know this engine. Its slots get the first one when they name none; slots of others none of them. */
   readonly reservedPorts?: readonly number[]
+  /**
+   * Environment variable that tells the engine by number which GPUs to use on `gpu-vulkan`, such as `GGML_VK_VISIBLE_DEVICES` of
+   * ggml: Vulkan has none of its own, as CUDA and ROCm do. Set where the slot has a `gpu_index`.
+   */
+  readonly vulkanVariable?: string
   /** What names of models, in lower case, tell about what the model is for. */
   readonly modelNames?: ModelNames
   /** Where models that it runs lie in the layout of the model store. */
@@ -59,7 +64,7 @@ export interface ProviderFacts {
 
 /** Says what is wrong with the facts of a provider; null is fine. */
 export function factsProblem (
-  { images = {}, profiles = {}, aliases = [], deviceWords = {}, reservedPorts = [] }: ProviderFacts
+  { images = {}, profiles = {}, aliases = [], deviceWords = {}, reservedPorts = [], vulkanVariable }: ProviderFacts
 ): string | null {
   for (const [name, profile] of Object.entries(profiles)) {
     const checked = profileSchema.safeParse(profile)
@@ -70,6 +75,9 @@ export function factsProblem (
   const short = /^[a-z0-9][a-z0-9_-]{0,31}$/
   for (const name of [...Object.keys(profiles), ...Object.keys(images), ...aliases, ...Object.keys(deviceWords)]) {
     if (!short.test(name)) return `'${name}' must be lowercase letters, digits, - or _, at most 32`
+  }
+  if (vulkanVariable !== undefined && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(vulkanVariable)) {
+    return `vulkanVariable: '${vulkanVariable}' must be the name of an environment variable`
   }
   const port = reservedPorts.find(port => !Number.isInteger(port) || port < 1024 || port > 65_535)
   return port === undefined ? null : `reservedPorts: ${port} must be a port from 1024 on`

@@ -1,18 +1,7 @@
 import { svcError, type SvcError } from '../../contract/index.js'
 
-export function notAForm (contentType: string | undefined): SvcError {
-  const isForm = /^\s*multipart\/form-data/i.test(contentType ?? '')
-  return isForm
-    ? svcError('request.invalid_form', 'the content type of the form has no usable `boundary`; let the HTTP client set it')
-    : svcError('request.unsupported_media_type', `send multipart/form-data with \`file\` and \`model\`, not ${contentType?.slice(0, 100) ?? 'a body without content type'}`)
-}
-
 export function packedForm (coding: string): SvcError {
   return svcError('request.unsupported_encoding', `uploads cannot have the content encoding '${coding.slice(0, 200)}'; send them without it, as audio and image files are already compressed`)
-}
-
-export function invalidForm (problem: string): SvcError {
-  return svcError('request.invalid_form', `the form cannot be read: ${problem}`)
 }
 
 export function tooLarge (limitBytes: number): SvcError {

@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock, SvcError, Timer } from '../../contract/index.js'
 import { formBoundary } from '../../contract/http/form.js'
+import { invalidForm, notAForm } from '../../contract/http/form-errors.js'
 import { FieldFinder, type FoundField } from './field-finder.js'
 import { keepFreed } from '../body/body-blocks.js'
 import { UploadBody, type Replacement } from './upload-body.js'
 import { UploadBuffer } from './upload-buffer.js'
 import type { UploadMemory } from './upload-memory.js'
-import { invalidForm, notAForm, packedForm, spoolFailed, tooLarge, uploadStalled } from './upload-errors.js'
+import { packedForm, spoolFailed, tooLarge, uploadStalled } from './upload-errors.js'
 
 export interface UploadSourceOptions {
   readonly clock: Clock
@@ -69,7 +70,7 @@ export class UploadSource {
     this.#request.on('error', () => {})
     const coding = headers['content-encoding']?.trim().toLowerCase() ?? ''
     if (coding !== '' && coding !== 'identity') return failed(packedForm(coding))
-    if (this.#finder === null) return failed(notAForm(headers['content-type']))
+    if (this.#finder === null) return failed(notAForm(headers['content-type'], ' with `file` and `model`'))
     if (Number(headers['content-length'] ?? 0) > limitBytes) return failed(tooLarge(limitBytes))
     if (Number(headers['content-length'] ?? 0) > LARGE_BYTES) keepFreed()
     this.#request.on('data', this.#received)

@@ -1,5 +1,6 @@
 import type { ConfigSnapshot, ErrorCode, ExternalProvider, Finding, ModelRegistry, Upstream, UpstreamTemplate } from '../../contract/index.js'
 import { configFiles } from '../../config/parts/config-parts.js'
+import { isGatewaySecret } from '../../contract/text/gateway-secret.js'
 import { suggest } from '../../contract/text/suggest.js'
 import { upstreamOfProvider, upstreamsOf } from './upstream-rows.js'
 
@@ -39,9 +40,6 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
   return found
 }
 
-/** Secrets that the gateway has for itself. */
-const OWN_SECRETS = /^(SVC_|HF_|HUGGING_?FACE|PROXMOX)/
-
 /** A row that was written by hand counts; that it takes another upstream's key along is reported. */
 function checkKey (row: Upstream, all: readonly Upstream[], templates: readonly UpstreamTemplate[], tell: Tell): void {
   const { name, url, auth_style: style, auth_value_env: variable } = row
@@ -55,7 +53,7 @@ function checkKey (row: Upstream, all: readonly Upstream[], templates: readonly 
     : template !== undefined ? `${template.title} (${originOf(template.url)})` : null
   if (owner !== null) {
     tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} goes to ${where}, and is also the key of ${owner}; give each its own variable`)
-  } else if (OWN_SECRETS.test(variable)) {
+  } else if (isGatewaySecret(variable)) {
     tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} is a secret of the gateway itself and goes to ${where}; give the upstream its own variable`)
   }
 }

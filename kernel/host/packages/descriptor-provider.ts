@@ -19,6 +19,7 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
     aliases: descriptor.aliases,
     defaultFor: descriptor.default_for.map(({ type, device }) => ({ type, ...(device === undefined ? {} : { device }) })),
     reservedPorts: descriptor.reserved_ports,
+    ...(descriptor.vulkan_variable === undefined ? {} : { vulkanVariable: descriptor.vulkan_variable }),
     profiles: descriptor.profiles,
     surfaces: descriptor.surfaces as EngineProvider['surfaces'],
     health: descriptor.health as EngineProvider['health'],

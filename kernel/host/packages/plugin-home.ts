@@ -5,7 +5,7 @@ import { writeFileAtomic } from '../../config/files/atomic-file.js'
 import { hostPackage } from '../../config/package-root.js'
 
 const LOADER = 'export const load = name => import(name)\n'
-const MANIFEST = `${JSON.stringify({ name: 'svc-plugins', private: true, description: 'Plugins of a svc gateway; managed by `svc plugin`' }, null, 2)}\n`
+const MANIFEST = `${JSON.stringify({ name: 'svc-plugins', private: true, description: 'Plugins of an svc gateway; managed by `svc plugin`' }, null, 2)}\n`
 
 /**
  * Makes the folder that third-party plugins are installed in, and links this gateway into it: so that

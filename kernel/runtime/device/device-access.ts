@@ -1,17 +1,17 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { svcError, type Device, type HardwareInfo } from '../../contract/index.js'
-import { gpuVisibility, type Visibility } from './gpu-visibility.js'
+import { svcError } from '../../contract/index.js'
+import { gpuVisibility, type Visibility, type VisibilityInput } from './gpu-visibility.js'
 
 /**
- * What this host gives an engine on `device`. Throws `slot.load_failed` when the device is not there: an engine
+ * What this host gives an engine on its device. Throws `slot.load_failed` when the device is not there: an engine
  * that was started anyway would quietly run on the CPU.
  */
 export function deviceAccess (
-  device: Device, gpuIndex: number | null, form: 'container' | 'process', hardware: HardwareInfo,
-  nodes = deviceNodes(process.platform)
+  wanted: Omit<VisibilityInput, 'nodes'>, nodes = deviceNodes(process.platform)
 ): Omit<Visibility, 'missing'> {
-  const { missing, ...access } = gpuVisibility({ device, gpuIndex, form, hardware, nodes })
+  const { device, gpuIndex } = wanted
+  const { missing, ...access } = gpuVisibility({ ...wanted, nodes })
   if (missing.length === 0) return access
   throw svcError('slot.load_failed',
     `device ${device} is missing: this host lacks ${missing.join(' and ')}; load the driver, run \`svc probe\`, or choose another device for the slot`,

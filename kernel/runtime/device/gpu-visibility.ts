@@ -5,6 +5,8 @@ export interface VisibilityInput {
   /** The slot's `gpu_index`: counts the GPUs that the device means; null exposes all of them. */
   readonly gpuIndex: number | null
   readonly form: 'container' | 'process'
+  /** The engine's `vulkanVariable`; null for one that has none. */
+  readonly vulkanVariable: string | null
   readonly hardware: HardwareInfo
   /** Device nodes that exist (device-access.ts); null when that cannot be known, as on another system. */
   readonly nodes: readonly string[] | null
@@ -76,7 +78,7 @@ function rocm (input: VisibilityInput): Wanted {
 /** A container gets the render nodes of its GPUs. NVIDIA's Vulkan driver is in no image: it is put in with the device. */
 function vulkan (input: VisibilityInput): Wanted {
   const choice = choose(input)
-  const { gpus } = input.hardware
+  const { hardware: { gpus }, vulkanVariable: variable } = input
   const nvidia = choice.gpu === null ? gpus.some(isNvidia) : isNvidia(choice.gpu)
   const alone = nvidia && (choice.gpu !== null || gpus.every(isNvidia))
   const { devices, missing, single } = driNodes(input, choice, alone)
@@ -84,7 +86,7 @@ function vulkan (input: VisibilityInput): Wanted {
     ...NOTHING,
     devices,
     cdiDevices: nvidia ? [cdiName(choice.gpu, gpus)] : [],
-    env: choice.ordinal === null ? {} : { GGML_VK_VISIBLE_DEVICES: String(single ? 0 : choice.ordinal) },
+    env: choice.ordinal === null || variable === null ? {} : { [variable]: String(single ? 0 : choice.ordinal) },
     groupNames: ['render', 'video'],
     missing
   }

@@ -44,7 +44,9 @@ export interface SlotPlansDeps {
   /** Short name or reference to a pullable image. */
   readonly image: (name: string) => ResolvedImage
   /** What the device gives an engine; throws `slot.load_failed` when it is not there. */
-  readonly access: (device: Device, gpuIndex: number | null, form: 'container' | 'process') => DeviceAccess
+  readonly access: (
+    engine: Pick<EngineProvider, 'vulkanVariable'>, device: Device, gpuIndex: number | null, form: 'container' | 'process'
+  ) => DeviceAccess
   /** Secret of a slot's engines. */
   readonly engineKey: (slot: string) => string
   /** Search path for programs. */
@@ -162,7 +164,7 @@ export class SlotPlans {
       mtp: this.#mtp(effective),
       runtime: this.driver(effective.slot),
       runtimeSettings: settingsFor(effective.slot, this.driver(effective.slot), this.#deps.runtime),
-      access: this.#access(effective.slot, effective.device, launch.form),
+      access: this.#access(effective.slot, effective.provider, effective.device, launch.form),
       image,
       publishHost: config.snapshot.svc.slots.publish_host
     })
@@ -222,7 +224,7 @@ export class SlotPlans {
       device: () => {
         const slot = this.slot(name)
         const [device, provider] = [this.device(slot), this.providerOf(slot)]
-        this.#access(slot, device, this.form(slot))
+        this.#access(slot, provider ?? {}, device, this.form(slot))
         if (provider !== null && !this.isElsewhere(slot)) assertRequirements(slot, provider, device, this.#deps.hardware.info)
       },
       model: async effective => {
@@ -269,8 +271,10 @@ export class SlotPlans {
   }
 
   /** What this host gives the engine of a slot: nothing to one that runs elsewhere. */
-  #access (slot: NamedSlotConfig, device: Device, form: EngineForm): DeviceAccess {
-    return this.isElsewhere(slot) ? NO_ACCESS : this.#deps.access(device, slot.gpu_index, form)
+  #access (
+    slot: NamedSlotConfig, engine: Pick<EngineProvider, 'vulkanVariable'>, device: Device, form: EngineForm
+  ): DeviceAccess {
+    return this.isElsewhere(slot) ? NO_ACCESS : this.#deps.access(engine, device, slot.gpu_index, form)
   }
 
   #input ({ slot, provider, device, profile, model }: EffectiveSlot, ports: EnginePorts): LaunchInput {

@@ -42,7 +42,7 @@ export const curatedSchema = z.strictObject({
   bundle_only: z.boolean(),
   installed: z.boolean().meta({ description: 'Whether the registry has it' }),
   fit: z.strictObject({
-    status: z.enum([...fitStatuses, 'unsupported']).meta({ description: '`spills`: part of it would stay in main memory; `unsupported`: no engine can run it on this machine' }),
+    status: z.enum([...fitStatuses, 'unsupported']).meta({ description: '`spills`: part of it would stay in system memory; `unsupported`: no engine can run it on this machine' }),
     device: deviceSchema.nullable().meta({ description: 'Device of the estimate; null for `unsupported`' }),
     reasons: z.array(z.string())
   }).meta({ description: 'How well it fits this machine' })

@@ -1,4 +1,4 @@
-import { svcError, type SvcError, type Upstream, type UpstreamTemplate } from 'svc-gateway/plugin'
+import { isGatewaySecret, svcError, type SvcError, type Upstream, type UpstreamTemplate } from 'svc-gateway/plugin'
 
 /** Where a key would go. */
 export type KeyUse = Pick<Upstream, 'name' | 'url' | 'auth_style' | 'auth_value_env'>
@@ -10,9 +10,6 @@ export interface KeyFacts {
   /** Whether a variable has a value, in api.env or the environment of the gateway. */
   readonly isSet: (variable: string) => boolean
 }
-
-/** Secrets of the gateway itself, which are no upstream's key, set or not. */
-const OWN = /^(SVC_|HF_|HUGGING_?FACE|PROXMOX)/
 
 /**
  * Why an upstream may not use a key without being given it again: the writer of an address must not get at what was
@@ -30,7 +27,7 @@ export function keyProblem (use: KeyUse, { present, templates, isSet }: KeyFacts
   // what an upstream names itself is its own, from a template or not
   const isOwn = claims.some(one => one.name === name)
   const isClaimed = claims.some(one => one.name !== name) || (!isOwn && templated.length > 0)
-  if (!isClaimed && !isSet(variable) && !OWN.test(variable)) return null
+  if (!isClaimed && !isSet(variable) && !isGatewaySecret(variable)) return null
   return svcError('upstream.key_required',
     `${variable} is a secret that no upstream sends to ${where} yet, so it must be set again: send it as \`auth_value\` with this change, or use another variable`,
     { param: 'auth_value', details: { variable, origin: where } })

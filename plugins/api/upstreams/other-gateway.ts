@@ -23,7 +23,7 @@ export async function requireOtherGateway (
 }
 
 function noGateway ({ url }: Upstream): SvcError {
-  return invalid(`${new URL(url).origin} answers, but not like a svc gateway at /api/status; add it without \`svc\``)
+  return invalid(`${new URL(url).origin} answers, but not like an svc gateway at /api/status; add it without \`svc\``)
 }
 
 function invalid (message: string): SvcError {

@@ -79,6 +79,7 @@ export const facts: ProviderFacts = {
   images,
   profiles,
   aliases: ['llama-server'],
+  vulkanVariable: 'GGML_VK_VISIBLE_DEVICES',
   modelFolders: [
     { folder: 'llamacpp/chat', for: ['chat', 'vision'], usual: true },
     { folder: 'llamacpp/embed', for: ['embed'], usual: true },

@@ -64,6 +64,8 @@ const contract: EngineProvider = {
     { folder: 'whispercpp/moonshine', for: ['asr'], backends: ['moonshine'], collections: ['moonshine_voice'] }
   ],
   deviceWords: { moonshine: 'cpu' },
+  // whisper.cpp's: speaches has no build for Vulkan
+  vulkanVariable: 'GGML_VK_VISIBLE_DEVICES',
   defaultFor: [{ type: 'transcription' }],
   modelNames: { asr: /whisper|moonshine/ },
   image: imageOf,

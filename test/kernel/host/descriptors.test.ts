@@ -150,6 +150,39 @@ path = "/v1/audio/speech"
   await t.rejects(config.patchSvc({ slots: { port_range_start: 8085 } }), { message: /must not contain 8090, the port of mynah/ }, 'a pool may not take it in')
 })
 
+t.test('an engine of a descriptor is told its GPU by its own variable on Vulkan, and by none where it has none', async t => {
+  const runtime = new FakeEngineRuntime({ form: 'process' })
+  t.teardown(() => runtime.destroy())
+  const descriptor = (name: string, more = ''): string => `name = "${name}"
+apiVersion = 1
+process = ["/bin/sh", "{port}"]
+needs_model = false
+devices = ["gpu-vulkan"]
+slot_types = ["tts"]
+${more}
+[surfaces.speech]
+path = "/v1/audio/speech"
+`
+  const slot = (provider: string): string => `type = "tts"\nprovider = "${provider}"\ndevice = "gpu-vulkan"\ngpu_index = 1\n`
+  const gateway = await createTestGateway({
+    runtime,
+    deviceNodes: ['/dev/dri/renderD128', '/dev/dri/renderD129'],
+    files: {
+      'etc/svc/engines/mynah.toml': descriptor('mynah', 'vulkan_variable = "MYNAH_GPU"'),
+      'etc/svc/engines/crow.toml': descriptor('crow'),
+      'etc/svc/svc.toml': '[slots]\nautostart = false\n',
+      'etc/svc/slots/a.toml': slot('mynah'),
+      'etc/svc/slots/b.toml': slot('crow')
+    },
+    plugins: []
+  })
+  t.teardown(() => gateway.close())
+  for (const name of ['a', 'b']) await gateway.slots.ensureReady(name, AbortSignal.timeout(120_000))
+  const [told, untold] = runtime.started.map(({ spec }) => spec.env)
+  t.match(told, { MYNAH_GPU: '1' })
+  t.strictSame(Object.keys(untold!).filter(name => /GPU|VISIBLE/.test(name)), [])
+})
+
 t.test('a package cannot take an image, a profile or a name that somebody else has', async t => {
   const image = { tag: 'example.org/x:1' }
   const cases = [

@@ -193,7 +193,9 @@ const cases: readonly Case[] = [
 
 t.test('what a device needs, in a container and as a process', async t => {
   for (const { title, device, gpuIndex, hardware, nodes, container, process } of cases) {
-    const input: Omit<VisibilityInput, 'form'> = { device, gpuIndex: gpuIndex ?? null, hardware, nodes }
+    const input: Omit<VisibilityInput, 'form'> = {
+      device, gpuIndex: gpuIndex ?? null, hardware, nodes, vulkanVariable: 'GGML_VK_VISIBLE_DEVICES'
+    }
     t.same(gpuVisibility({ ...input, form: 'container' }), { ...nothing, ...container }, `${title}: container`)
     t.same(gpuVisibility({ ...input, form: 'process' }), { ...nothing, ...process }, `${title}: process`)
   }
@@ -202,7 +204,8 @@ t.test('what a device needs, in a container and as a process', async t => {
 
 t.test('groups that the probe did not find are left out', async t => {
   const { groups } = gpuVisibility({
-    device: 'gpu-rocm', gpuIndex: null, form: 'container', nodes: amdNodes, hardware: hardwareSchema.parse({ gpu_group_gids: { video: 44 } })
+    device: 'gpu-rocm', gpuIndex: null, form: 'container', vulkanVariable: null, nodes: amdNodes,
+    hardware: hardwareSchema.parse({ gpu_group_gids: { video: 44 } })
   })
   t.same(groups, [44])
 })
@@ -217,9 +220,17 @@ t.test('the nodes of a host', async t => {
   t.equal(deviceNodes('darwin', root), null)
 })
 
+t.test('an engine that has no variable for Vulkan is told no number', async t => {
+  const input = { device: 'gpu-vulkan', gpuIndex: 1, hardware: twoAmd, nodes: allDri, vulkanVariable: null } as const
+  t.same(gpuVisibility({ ...input, form: 'container' }).env, {})
+  t.same(gpuVisibility({ ...input, form: 'container' }).devices, ['/dev/dri/renderD129'], 'its container has that GPU alone')
+  t.same(gpuVisibility({ ...input, form: 'process' }).env, {})
+})
+
 t.test('a device that is not there is an error that says what is', async t => {
-  t.same(deviceAccess('cpu', null, 'container', unprobed), { devices: [], cdiDevices: [], groups: [], securityOpts: [], env: {} })
-  t.throws(() => deviceAccess('gpu-vulkan', 7, 'container', twoAmd), {
+  const asked = { form: 'container', vulkanVariable: null } as const
+  t.same(deviceAccess({ ...asked, device: 'cpu', gpuIndex: null, hardware: unprobed }), { devices: [], cdiDevices: [], groups: [], securityOpts: [], env: {} })
+  t.throws(() => deviceAccess({ ...asked, device: 'gpu-vulkan', gpuIndex: 7, hardware: twoAmd }), {
     code: 'slot.load_failed', message: /gpu-vulkan is missing.*GPU 7 \(for gpu-vulkan this host has 0 Radeon, 1 Radeon\)/, details: { device: 'gpu-vulkan', gpu_index: 7 }
   })
 })

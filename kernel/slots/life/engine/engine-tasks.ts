@@ -102,7 +102,7 @@ export class EngineTaskRunner implements EngineTasks {
   async #prepare ({ purpose, provider, container, processes }: EngineTask): Promise<Prepared> {
     const { instance, path, config } = this.#deps
     const [form, driver] = this.#formOf(provider)
-    const access = this.#deps.access(provider.devices[0]!, null, form)
+    const access = this.#deps.access(provider, provider.devices[0]!, null, form)
     const common = {
       name: `svc-${instance.slice(0, 8)}-${purpose}-${randomBytes(3).toString('hex')}`,
       labels: { [LABEL_INSTANCE]: instance, [LABEL_TASK]: purpose },

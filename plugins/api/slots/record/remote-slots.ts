@@ -104,7 +104,7 @@ export interface RemoteAnswers {
  */
 export function remoteSlotList (gateway: Pick<Upstream, 'name' | 'url'>, instance: string, told: RemoteAnswers): RemoteSlotList {
   const status = statusSchema.safeParse(told.status)
-  if (!status.success || !Array.isArray(told.slots)) return { rows: null, error: 'it answers, but not like a svc gateway' }
+  if (!status.success || !Array.isArray(told.slots)) return { rows: null, error: 'it answers, but not like an svc gateway' }
   if (status.data.instance === instance) return { rows: null, error: 'its address points back to this gateway' }
   const abilities = abilitiesOf(told.models)
   const rows = new Map<string, RemoteSlotRow>()

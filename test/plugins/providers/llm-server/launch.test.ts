@@ -17,6 +17,11 @@ for (const { name, run } of [...providerConformance(registeredProvider()), ...pl
   })
 }
 
+t.test('on Vulkan it is told its GPU by ggml\'s variable', t => {
+  t.equal(registeredProvider().vulkanVariable, 'GGML_VK_VISIBLE_DEVICES')
+  t.end()
+})
+
 t.test('ways to run without a container', async t => {
   const embedded = { main: '/e/main.js', library: '/n/index.js', installed: '/s/engines/embedded' }
   const labels = (choice: EngineChoice, wish: LaunchWish = {}): string[] =>

@@ -131,6 +131,8 @@ t.test('without containers, and what cannot be', async t => {
   t.strictSame(['cpu', 'gpu-vulkan', 'gpu-cuda'].map(device => image({ options: { engine: 'whisper-cpp' } }, device, null)), ['whisper', 'whisper-vulkan', 'whisper-cuda'])
   t.equal(image({ options: {} }, 'gpu-cuda', null), 'speaches-cuda')
 
+  t.equal(provider.vulkanVariable, 'GGML_VK_VISIBLE_DEVICES')
+
   const bare = await gatewayWith(t, `${SLOT}[options]\nengine = "whisper-cpp"\n`)
   await t.rejects(bare.slots.load('stt'), { code: 'slot.load_failed', message: /runs whisper.cpp but has no model/ })
 })
