@@ -6,7 +6,7 @@ const live = (description: string): { readonly description: string, readonly app
   ({ description, apply_class: 'live' })
 
 const telemetrySchema = z.strictObject({
-  enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
+  enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported; this release reports none')),
   channel: z.enum(channels).default('stable').meta(live('Release channel of updates'))
 })
 
