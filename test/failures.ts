@@ -8,8 +8,8 @@ export interface Failure {
 }
 
 /**
- * By their numbers in the list of such failures: C for what users report, F for where that touches
- * promises of the gateway, T for what users of tool servers report.
+ * By ids that stay: C is what users of gateways report, F is where that touches a promise of this one, T is what users of tool
+ * servers report.
  */
 export const failures: Readonly<Record<string, Failure>> = {
   C1: {
@@ -340,7 +340,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   F10: {
     failure: 'A model that is unknown, not loaded or broken gives a status that clients cannot tell apart.',
     shownBy: {
-      'wire/model-addressing.test.ts': ['every row of "Model addressing", through the front door'],
+      'wire/model-addressing.test.ts': ['each way to name a model leads to its slot or upstream, or is refused with the reason'],
       'kernel/contract/error-codes.test.ts': ['every code that is thrown is in a table, with the status of the table']
     }
   },

@@ -74,7 +74,7 @@ interface Place {
 /** What the README says, in its words. */
 async function story (t: Test, user: User, { install, serve, remove }: Commands, { docker, env, name }: Place): Promise<void> {
   const script = (text: string): Promise<string> => docker(...as(user), name, 'bash', '-euo', 'pipefail', '-c', `{ ${text}\n} 2>&1`)
-  await script(install.replace('svc-gateway', TARBALL))
+  await script(install.replace(/\S+\.tgz/, TARBALL))
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   t.equal(await script('svc --version'), `svc ${version}`)
 
@@ -119,6 +119,6 @@ interface Commands {
 function readmeCommands (readme: string): Commands {
   const [, block = ''] = /Without a checkout[^]*?```sh\n([^]*?)```/.exec(readme) ?? []
   const [install = '', serve = '', remove = '', ...rest] = block.trim().split('\n').map(line => line.replace(/ +#.*$/, ''))
-  if (!/^npm i -g/.test(install) || !/^svc serve/.test(serve) || !/^svc uninstall/.test(remove) || rest.length > 0) throw new Error('the README installs the gateway in other words than the test knows')
+  if (!/^npm i -g \S+\.tgz$/.test(install) || !/^svc serve/.test(serve) || !/^svc uninstall/.test(remove) || rest.length > 0) throw new Error('the README installs the gateway in other words than the test knows')
   return { install, serve, remove }
 }

@@ -1,6 +1,6 @@
 /*
  * The test command on a machine that has other work: `npm test` beside eight busy loops, three times. A test that fails
- * here and not elsewhere takes for granted that something happens in time. Run by hand: it takes an hour on two cores.
+ * here and not elsewhere takes for granted that something happens in time. Run by hand: it takes some forty minutes on two cores.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process'

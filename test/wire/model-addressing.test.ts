@@ -45,7 +45,7 @@ async function setup (t: Test, { files = {}, ...rest }: WireOptions = {}): Promi
   })
 }
 
-t.test('every row of "Model addressing", through the front door', async t => {
+t.test('each way to name a model leads to its slot or upstream, or is refused with the reason', async t => {
   const gateway = await setup(t)
   await gateway.fetch('/v1/models')
   const paths = {

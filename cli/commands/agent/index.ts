@@ -19,7 +19,7 @@ export function addAgentCommands (program: Command, cli: Cli): void {
   addAgentConnect(agent, cli)
   addAgentLifecycle(agent, cli)
   addAgentPeers(agent, cli)
-  const approvals = agent.command('approvals').description('pending calls of agents')
+  const approvals = agent.command('approvals').description('list, approve and deny pending calls of agents')
   addApprovalsList(approvals, cli)
   addApprovalsDecide(approvals, cli)
   addApprovalsWatch(approvals, cli)

@@ -26,7 +26,7 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     })
   config.command('edit')
     .description('change a configuration file in an editor: $EDITOR, else $VISUAL, else vi')
-    .argument('[file]', `which one: ${editableNames.join(', ')}, slots/<name> or agents/<name>`, 'svc')
+    .argument('[file]', `file to edit: ${editableNames.join(', ')}, slots/<name> or agents/<name>`, 'svc')
     .addOption(homeOption())
     .addHelpText('after', '\nYou edit a copy. It replaces the file if it is valid, and is kept if not.')
     .addHelpText('after', '\nA running gateway of the same home reloads it at once.')

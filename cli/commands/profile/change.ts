@@ -25,7 +25,7 @@ function addProfileOptions (command: Command): Command {
     .addOption(new Option('--device-class <class>', 'what it runs on').choices(deviceClasses))
     .addOption(new Option('--backend <backend>', 'runtime of the GPU').choices(gpuBackends))
     .option('--mtp', 'opt in to multi-token prediction')
-    .option('--no-mtp', 'do not')
+    .option('--no-mtp', 'opt out of multi-token prediction')
     .option('--intent <text>', 'description for people')
     .option('--quant <text>', 'intended quantisation, for people')
 }

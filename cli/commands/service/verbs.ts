@@ -11,7 +11,7 @@ const actedSchema = z.looseObject({ ok: z.boolean(), message: z.string() })
 
 const abouts: Readonly<Record<ServiceVerb, string>> = {
   start: 'start a service and wait until it answers',
-  stop: 'stop one',
+  stop: 'stop a service',
   restart: 'restart a service and wait until it answers',
   enable: 'start a service with the machine, or with the gateway that runs it',
   disable: 'do not start a service automatically'

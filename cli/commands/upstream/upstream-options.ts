@@ -28,7 +28,7 @@ export function addUpstreamOptions (command: Command): Command {
     .option('--models <ids>', 'list only these models, separated by commas; none removes all', listOf)
     .option('--hide <patterns>', 'models to hide, separated by commas; * matches anything; none removes all', listOf)
     .option('--advertise', 'list its models in /v1/models')
-    .option('--no-advertise', 'do not')
+    .option('--no-advertise', 'do not list its models in /v1/models')
 }
 
 /** The body of the API; what was not given is not in it. */

@@ -29,7 +29,7 @@ export const serviceSchema = z.strictObject({
   name: z.string(),
   description: z.string(),
   managed: z.boolean().meta({ description: 'Whether something on this machine can run it' }),
-  runs_as: z.enum(serviceForms).nullable().meta({ description: 'null: it must be installed first, or cannot run here' }),
+  runs_as: z.enum(serviceForms).nullable().meta({ description: 'null if it is not installed or cannot run here' }),
   unit: z.string(),
   unit_state: unitStateSchema.nullable(),
   up: z.boolean().meta({ description: 'True only after it has answered' }),

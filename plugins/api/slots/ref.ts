@@ -5,7 +5,7 @@ import { z } from 'zod'
 export const slotCountersSchema = z.strictObject({
   tokens_per_sec: z.number(),
   mem_rss_mb: z.int().nullable(),
-  uptime_seconds: z.number().nullable().meta({ description: 'Seconds since the engine serves; null if there is none' }),
+  uptime_seconds: z.number().nullable().meta({ description: 'Seconds since the engine became ready; null if none is running' }),
   requests_processing: z.int().meta({ description: 'As reported by the engine, else the requests in flight at the gateway' }),
   kv_cache_usage: z.number().nullable().meta({ description: 'Share in use, if the engine reports it' }),
   ctx: z.int().nullable(),

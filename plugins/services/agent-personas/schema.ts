@@ -20,8 +20,8 @@ export const personaPatchSchema = z.strictObject({
   tools_allowed: patterns('Tools that the persona wants; `*` for all that the file of the agent allows').optional(),
   memory_namespace: z.string().regex(/^(shared|agents|project:[A-Za-z0-9_-]{1,64}|private:[A-Za-z0-9_-]{1,64})$/, { error: 'must be shared, agents, project:<name> or private:<name>' })
     .optional().meta({ description: 'Where it remembers' }),
-  preferred_upstream: line(64).optional().meta({ description: 'Empty: this gateway' }),
-  preferred_model: line(256).optional().meta({ description: 'Empty: the one that the agent is configured with' }),
+  preferred_upstream: line(64).optional().meta({ description: 'Defaults to this gateway' }),
+  preferred_model: line(256).optional().meta({ description: 'Defaults to the model that the agent is configured with' }),
   approval: z.strictObject({
     default_policy: z.enum(approvalPolicies).optional(),
     auto_approve: patterns('Tools that the agent may call without asking').optional(),

@@ -134,7 +134,7 @@ export class Dispatch {
         board.runs.addLog(run, text)
       } catch (error) {
         // as on a full disk: the run goes on without these lines, and its end is still written down
-        log.warn({ run, err: error }, 'lines of a run could not be kept')
+        log.warn({ run, err: error }, 'log lines of a run could not be saved')
       }
     })
     let result: Ending
@@ -151,7 +151,7 @@ export class Dispatch {
       lines.close()
       board.runs.end(run, result, settings.failure_limit)
     } catch (error) {
-      log.error({ run, err: error }, 'the end of a run could not be written down')
+      log.error({ run, err: error }, 'the end of a run could not be saved')
     }
   }
 

@@ -38,7 +38,7 @@ export default definePlugin({
     ctx.addHealth(() => pulls.health)
     ctx.onStart(async () => {
       // a pull that cannot go on is no reason for the gateway not to
-      await pulls.resume().catch((error: unknown) => log.error({ err: error }, `unfinished pulls were not taken up: ${messageOf(error)}`))
+      await pulls.resume().catch((error: unknown) => log.error({ err: error }, `unfinished pulls could not be resumed: ${messageOf(error)}`))
     })
     ctx.onStop(() => pulls.close())
   }

@@ -167,7 +167,7 @@ export class Pulls implements ModelPulls {
       const work = await this.#workOf(job.target, record)
       const refusal = await this.#admission.requireSpace(work).then(() => null, (error: unknown) => error)
       const task = this.#begin(jobs.update(job.id, { state: 'queued' }), work, { refusal, again: (error, tries) => this.#again(error, tries) })
-      if (!task.isOver) log.info({ model: job.target }, 'a pull goes on where the last run of the gateway left it')
+      if (!task.isOver) log.info({ model: job.target }, 'resuming a pull of the gateway\'s previous run')
     })
   }
 

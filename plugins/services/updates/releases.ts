@@ -106,7 +106,7 @@ export class Releases implements Pick<Updates, 'available' | 'autoCheck' | 'chan
       await this.find(null, this.#stop.signal)
     } catch (error) {
       const told = isSvcError(error) ? { code: error.code } : { err: error }
-      if (!this.#stop.signal.aborted) log.warn(told, `the daily look for a newer release failed: ${messageOf(error)}`)
+      if (!this.#stop.signal.aborted) log.warn(told, `the daily check for a newer release failed: ${messageOf(error)}`)
       return
     }
     const found = this.#available

@@ -48,7 +48,7 @@ async function confirm (deps: SettlingDeps, tree: Tree, found: Switch): Promise<
   signal.throwIfAborted()
   await writeSwitch(tree.base, { ...found, phase: 'confirmed' })
   await finish(deps, tree, found)
-  log.info({ version: info.version, previous: found.from }, `release ${info.version} runs and stays`)
+  log.info({ version: info.version, previous: found.from }, `release ${info.version} is confirmed`)
 }
 
 /** After it has confirmed: can be cut off and done again. */

@@ -41,7 +41,7 @@ export async function runTrialProcess (
       try {
         if (pid !== undefined) writeFileSync(record, JSON.stringify({ pid, program }), { mode: 0o600 })
       } catch (error) {
-        child.once('exit', () => reject(updateError('system.update_trial_failed', `the trial cannot be written down: ${String(error)}`)))
+        child.once('exit', () => reject(updateError('system.update_trial_failed', `the record of the trial cannot be saved: ${String(error)}`)))
         child.kill('SIGKILL')
       }
     })

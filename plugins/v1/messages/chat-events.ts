@@ -134,7 +134,7 @@ export class MessageEvents implements AnswerWriter {
 
 /** What stands behind whole arguments would break them; only space does not. */
 function refuseMore (piece: string): void {
-  if (piece.trim() !== '') throw svcError('dispatch.upstream_failed', 'the engine went on with a call whose arguments were whole')
+  if (piece.trim() !== '') throw svcError('dispatch.upstream_failed', 'the engine sent more arguments for a tool call that was already complete')
 }
 
 function eventOf (type: string, members: string): string {

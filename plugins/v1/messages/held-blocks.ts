@@ -36,7 +36,7 @@ export class HeldBlocks {
     }
     held.said += piece
     this.#length += piece.length
-    if (this.#length > LONGEST) throw svcError('dispatch.upstream_failed', 'the engine wrote too much beside a call that is not over')
+    if (this.#length > LONGEST) throw svcError('dispatch.upstream_failed', 'the engine sent too much before it finished a tool call')
   }
 
   /** The first of them, which is held no longer; undefined without any. */

@@ -78,7 +78,7 @@ t.test('a full name leads to its upstream while that has given no list', async t
   }
 })
 
-t.test('every row of "Model addressing"', async t => {
+t.test('each way to name a model resolves to its route, or says why not', async t => {
   const given = snapshot([
     slot('agent'), slot('utility'), slot('embed', { type: 'embedding' }), slot('tts', { type: 'tts', modelId: null, needsModel: false }),
     slot('bare', { modelId: null }), slot('off', { enabled: false }), slot('odd', { modelId: 'now', configuredModel: 'then' })

@@ -112,7 +112,7 @@ export const slotRecordSchema = z.strictObject({
   image_status: z.enum(['present', 'pulling', 'missing', 'not-configured']).optional(),
   actual_image: z.string().optional(),
   image_mismatch: z.boolean().optional(),
-  resolved_command: z.array(z.string()).nullable().meta({ description: 'From the image on; null if there is no image or profile' }),
+  resolved_command: z.array(z.string()).nullable().meta({ description: 'Command line, starting with the image; null without an image or profile' }),
   mem_mb: z.int().optional(),
   metrics: recordMetricsSchema,
   metadata: metadataSchema,
