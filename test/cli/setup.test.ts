@@ -121,10 +121,12 @@ t.test('only what can be brought here is asked for, with its size and licence; a
   await type(none, [['Set this up?', 'n']])
   t.match(await nothing, { code: 0, stdout: 'Nothing was changed.\n' })
 
-  const { plugins, services } = await tinyAgent(t)
+  const { plugins, services, registry } = await tinyAgent(t)
   const gateway = await installGateway(t, { files: { 'etc/svc/hardware.json': CPU_HOST, ...tiers }, plugins, services })
   const setUp = async (agent: string): Promise<{ readonly asked: string, readonly done: Awaited<ReturnType<FakeProcess['run']>> }> => {
     const terminal = new FakeProcess({ tty: true, columns: 200 })
+    let arrive = (): void => {}
+    registry.held = new Promise(resolve => { arrive = resolve })
     const done = terminal.run('setup', '--no-pull', '--url', gateway.baseUrl)
     await type(terminal, [['models be stored?', '']])
     // which apps can be brought here is a matter of the machine
@@ -133,6 +135,9 @@ t.test('only what can be brought here is asked for, with its size and licence; a
     await terminal.shows('stderr', 'Which one?')
     const asked = terminal.stderr.text
     await type(terminal, [['Which one?', agent], ['Set this up?', 'y']])
+    // the command looks now and then: what is over between two looks is not shown
+    await terminal.shows('stderr', `${agent}: packages\n`)
+    arrive()
     return { asked, done: await done }
   }
   const failed = await setUp('liar')

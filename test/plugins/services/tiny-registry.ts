@@ -82,6 +82,8 @@ export interface TinyRegistry {
   readonly asked: readonly string[]
   /** Versions that are there by now; npm keeps what it is told for five minutes. */
   versions: readonly string[]
+  /** Packages are not sent before this resolves. */
+  held: Promise<void>
 }
 
 /** A registry of npm with one package, `tiny-agent`, in the versions 1.0.0 and 3.0.0, the latter of which is 2.9.0 inside. */
@@ -94,7 +96,8 @@ export async function tinyRegistry (t: Test): Promise<TinyRegistry> {
     const wanted = /\/-\/tiny-(?<version>[\d.]+)\.tgz$/.exec(request.url!)?.groups?.version
     if (wanted !== undefined) {
       const inside = JSON.stringify(manifest(wanted === '3.0.0' ? '2.9.0' : wanted))
-      response.end(tarball({ 'package.json': { text: inside, mode: 0o644 }, 'tiny.js': { text: tinyProgram(wanted), mode: 0o755 } }))
+      const bytes = tarball({ 'package.json': { text: inside, mode: 0o644 }, 'tiny.js': { text: tinyProgram(wanted), mode: 0o755 } })
+      void registry.held.then(() => response.end(bytes))
       return
     }
     if (request.url !== '/tiny-agent') return void response.writeHead(404).end('{}')
@@ -105,7 +108,7 @@ export async function tinyRegistry (t: Test): Promise<TinyRegistry> {
     response.end(JSON.stringify({ 'name': 'tiny-agent', 'dist-tags': { latest: registry.versions[0] }, versions }))
   })
   await new Promise<void>(resolve => { server.listen(0, '127.0.0.1', resolve) })
-  const registry: TinyRegistry = { url: url(), asked, versions: ['1.0.0', '3.0.0'] }
+  const registry: TinyRegistry = { url: url(), asked, held: Promise.resolve(), versions: ['1.0.0', '3.0.0'] }
   t.teardown(() => {
     server.closeAllConnections()
     server.close()

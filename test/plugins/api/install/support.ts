@@ -9,7 +9,7 @@ import { engines } from '../capabilities/host.js'
 import { apiPlugins, ScriptedRuntime, type Answer } from '../support.js'
 import { eventually } from '../../../kernel/runtime/support.js'
 import { FakeHub } from '../../services/hub/fake-hub.js'
-import { tinyRegistry } from '../../services/tiny-registry.js'
+import { tinyRegistry, type TinyRegistry } from '../../services/tiny-registry.js'
 
 export interface InstallGateway extends TestGateway {
   readonly hub: FakeHub
@@ -44,8 +44,9 @@ export function manifest (name: string, slots: ReadonlyArray<readonly [string, s
 export async function tinyAgent (t: Test): Promise<Required<Pick<InstallOptions, 'plugins' | 'services'>> & {
   /** Resolves when no work on it is under way. */
   readonly settled: () => Promise<void>
+  readonly registry: TinyRegistry
 }> {
-  const { url } = await tinyRegistry(t)
+  const packages = await tinyRegistry(t)
   let settled = (): Promise<void> => Promise.resolve()
   const agent = (id: string, name: string, version: string): ReturnType<typeof defineAgent> => defineAgent({
     id,
@@ -69,8 +70,8 @@ export async function tinyAgent (t: Test): Promise<Required<Pick<InstallOptions,
       ctx.addAgent(agent('liar', 'Liar', '3.0.0'))
     }
   })
-  const registry = { NPM_CONFIG_REGISTRY: url, NPM_CONFIG_CACHE: t.testdir() }
-  return { settled: () => settled(), plugins: [crew, apiAgents], services: { installer_env: registry } }
+  const registry = { NPM_CONFIG_REGISTRY: packages.url, NPM_CONFIG_CACHE: t.testdir() }
+  return { settled: () => settled(), registry: packages, plugins: [crew, apiAgents], services: { installer_env: registry } }
 }
 
 /** A gateway that sets itself up from a hub of this machine, with engines by the names of the built-in ones. */
