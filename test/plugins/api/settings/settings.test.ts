@@ -29,7 +29,8 @@ const tuned = definePlugin({
 })
 
 t.test('settings are read without secrets, and a change keeps comments', async t => {
-  const gateway = await api(t, { svc: '# a comment\n[dispatcher]\nping_interval_s = 7\n' })
+  // all plugins: none of them tells an event of its own when settings change
+  const gateway = await wholeApi(t, { svc: '# a comment\n[dispatcher]\nping_interval_s = 7\n' })
   const { json } = await gateway.call('GET', '/api/settings')
   t.match(json, { slots: { autostart: false, idle_timeout_s: 300 }, dispatcher: { ping_interval_s: 7, hold_headers_s: 2 } })
   t.equal(json.server.port, 8080, 'what is configured')
