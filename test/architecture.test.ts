@@ -239,13 +239,15 @@ t.test('no files import each other in a circle, types included', async t => {
     edges.set(entry.from, [...edges.get(entry.from) ?? [], target(entry)])
   }
   const done = new Set<string>()
+  const circles: string[] = []
   const visit = (path: string, way: readonly string[]): void => {
-    if (way.includes(path)) return void t.fail([...way.slice(way.indexOf(path)), path].join(' -> '))
+    if (way.includes(path)) return void circles.push([...way.slice(way.indexOf(path)), path].join(' -> '))
     if (done.has(path)) return
     for (const next of edges.get(path) ?? []) visit(next, [...way, path])
     done.add(path)
   }
   for (const path of edges.keys()) visit(path, [])
+  t.strictSame(circles, [])
   t.ok(done.size > 100)
 })
 

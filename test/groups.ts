@@ -15,9 +15,11 @@ const alone = [/^wire\/memory\./, /^chaos\/storm\./]
 /** What takes longest, or waits for engines in containers: it begins first, so that no core idles at the end. */
 const first: readonly RegExp[] = [
   /gpu-kill/,
-  /^kernel\/runtime\/.*(docker|podman)-(runtime|pull)\./,
+  /^kernel\/runtime\/.*(docker|podman)-(runtime|pull|faults)\./,
   /^e2e\/(llama-container|replicas|v1-containers|side-by-side|image-pull)/,
   /interleavings/,
+  /^plugins\/(services\/tool-servers\/tool-servers|providers\/(imagegen\/run|npu-rt\/pull))\./,
+  /^(cli\/bundle|kernel\/slots\/(early-kill|replicas\/replica-kill)|wire\/input\/bodies)\./,
   /^cli\/(plugins\/plugin|serve|engine)/,
   /^plugins\/api\/(stacks\/(sequences|crash)|services)\./,
   /^kernel\/(config\/change|runtime\/process\/process-(survival|runtime))\./,

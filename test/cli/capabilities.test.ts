@@ -8,8 +8,10 @@ import sttEngine from '../../plugins/providers/stt-engine/index.js'
 import ttsCpu from '../../plugins/providers/tts-cpu/index.js'
 import ttsGpu from '../../plugins/providers/tts-gpu/index.js'
 import { engines, files } from '../plugins/api/capabilities/host.js'
-import { api } from '../plugins/api/support.js'
+import { apiOf } from '../plugins/api/support.js'
 import { run } from './support.js'
+
+const api = apiOf('api-capabilities', 'api-slots', 'api-status', 'capabilities', 'library')
 
 const CHOICES = `# mine
 [selections.embed.embed]

@@ -2,8 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { textWidth } from '../../cli/terminal/text-width.js'
-import { api } from '../plugins/api/support.js'
+import { apiOf } from '../plugins/api/support.js'
 import { FakeProcess, run } from './support.js'
+
+const api = apiOf('api-profiles', 'api-slots', 'api-status')
 
 t.test('a profile from its creation to its end, and over to another host', async t => {
   const gateway = await api(t)

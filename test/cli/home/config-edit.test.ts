@@ -3,8 +3,10 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parseToml } from '../../../kernel/config/toml/toml-file.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../kernel/testing/index.js'
-import { api } from '../../plugins/api/support.js'
+import { apiOf } from '../../plugins/api/support.js'
 import { run, spawnSvc, type Finished } from '../support.js'
+
+const api = apiOf('api-settings', 'api-slots', 'api-status')
 
 const CPU = 'device = "cpu"\n'
 

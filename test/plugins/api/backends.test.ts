@@ -4,7 +4,9 @@ import npuRt from '../../../plugins/providers/npu-rt/index.js'
 import { deviceMemory } from '../../../plugins/api/backends/device-memory.js'
 import { hardwareSchema } from '../../../kernel/contract/index.js'
 import { ANCHOR, engines, files } from './capabilities/host.js'
-import { api } from './support.js'
+import { apiOf } from './support.js'
+
+const api = apiOf('api-backends', 'api-capabilities', 'api-slots', 'capabilities', 'library')
 
 t.test('what there is and what runs there', async t => {
   const gateway = await api(t, { providers: engines, files })

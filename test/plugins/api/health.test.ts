@@ -7,11 +7,14 @@ import { definePlugin, hardwareSchema, type PluginStanding } from '../../../kern
 import { featuresOf } from '../../../plugins/api/status/features.js'
 import { writeTree } from '../../kernel/config/support.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
-import { api, apiPlugins } from './support.js'
+import { apiOf, groupOf } from './support.js'
+
+const names = ['api-slots', 'api-status']
+const api = apiOf(...names)
 
 t.test('the parts of a gateway that is well', async t => {
   const tools = definePlugin({ name: 'mcp-tools', kind: 'mcp', apiVersion: 1, register () {} })
-  const gateway = await api(t, { group: [...apiPlugins, tools] })
+  const gateway = await api(t, { group: [...groupOf(...names), tools] })
   const { status, json } = await gateway.call('GET', '/api/health/system')
   t.equal(status, 200)
   t.match(json, {
@@ -27,7 +30,7 @@ t.test('the parts of a gateway that is well', async t => {
 
 t.test('a slot in error, a tool server that fell, a folder that is gone', async t => {
   const broken = definePlugin({ name: 'mcp-broken', kind: 'mcp', apiVersion: 1, register () { throw new Error('no') } })
-  const gateway = await api(t, { group: [...apiPlugins, broken], onStart: () => { throw new Error('no memory') } })
+  const gateway = await api(t, { group: [...groupOf(...names), broken], onStart: () => { throw new Error('no memory') } })
   t.equal((await gateway.call('POST', '/api/slots/agent/load')).status, 502)
   t.match((await gateway.call('GET', '/api/health/system')).json, {
     status: 'degraded', checks: { slot_manager: { ok: false, slots: 1, errored: 1 }, mcp_mount: { ok: false, servers: { length: 0 } }, plugins: { ok: false, failed: ['mcp-broken'] }, disk_config: { ok: true } }

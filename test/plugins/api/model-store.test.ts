@@ -164,9 +164,8 @@ t.test('folders that cannot be the store', async t => {
 
 t.test('the environment variable overrides the configured model store', async t => {
   const { createTestGateway } = await import('../../../kernel/testing/index.js')
-  const { apiPlugins } = await import('./support.js')
   const folder = t.testdir({ env: {}, other: {} })
-  const gateway = await createTestGateway({ plugins: apiPlugins, env: { PATH: process.env.PATH, SVC_MODEL_STORE: join(folder, 'env') } })
+  const gateway = await createTestGateway({ plugins: [library, modelStore], env: { PATH: process.env.PATH, SVC_MODEL_STORE: join(folder, 'env') } })
   t.teardown(() => gateway.close())
   t.match(await (await gateway.fetch(STORE)).json(), { store: /^$/, effective: join(folder, 'env'), fallback_active: true })
   const answer = await gateway.fetch(STORE, { method: 'POST', body: JSON.stringify({ path: join(folder, 'other') }) })

@@ -4,13 +4,18 @@ import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
 import { mtpFlags } from '../../../plugins/providers/llm-server/mtp-flags.js'
 import { shippedFacts } from '../../providers.js'
-import { api, refused } from './support.js'
+import { apiOf, groupOf, refused } from './support.js'
+
+const api = apiOf('api-profiles', 'api-slots')
 
 const OWN = '# tuned on a rainy day\n[profile.mine]\nimage = "example.com/engine:1" # pinned\nflags = "-fa on"\ndevice_class = "cpu"\n'
 
 t.test('profiles are listed with their flags, built-in ones first', async t => {
   const engine = createFakeProviderPlugin({ ...shippedFacts('imagegen'), defaultFor: [{ type: 'llm' }], flags: { mtp: mtpFlags } })
-  const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN }, providers: [engine] })
+  const gateway = await api(t, {
+    // the engine of images brings a profile
+    group: groupOf('api-profiles', 'imagegen', 'library'), files: { 'etc/svc/profiles.toml': OWN }, providers: [engine]
+  })
   const { json } = await gateway.call('GET', '/api/profiles')
   t.equal(json.length, 13)
   t.match(json.find(({ name }: { name: string }) => name === 'rocm'), { name: 'rocm', seed: true, backend: 'rocm', device_class: 'gpu', tps: null, rtf: null, used_by: { length: 0 } })
@@ -144,6 +149,7 @@ t.test('envelopes carry no secrets and no paths of this host', async t => {
 
 t.test('flags and variables that the gateway owns are refused by every writer, in every spelling, and at the launch', async t => {
   const gateway = await api(t, {
+    group: groupOf('api-profiles', 'api-slots', 'api-models', 'api-stacks', 'api-capabilities', 'capabilities', 'hub', 'library', 'pull', 'stack-catalog'),
     providers: [createFakeProviderPlugin(), llmServer],
     files: {
       'etc/svc/profiles.toml': `${OWN}[profile.old]\nimage = "example.com/x:1"\nflags = "--port 9999 -c 64"\ndevice_class = "cpu"\n`,

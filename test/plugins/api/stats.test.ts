@@ -10,9 +10,10 @@ import { intelIgpu } from '../../kernel/hardware/machines/intel-igpu.js'
 import { kvm } from '../../kernel/hardware/machines/virtual.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
 import { fakeUpstream, upstreamTable } from '../../wire/fake-upstream.js'
-import { apiOf, apiPlugins } from './support.js'
+import { apiOf, groupOf } from './support.js'
 
-const api = apiOf('api-stats', 'api-hardware', 'api-slots')
+const names = ['api-stats', 'api-hardware', 'api-slots']
+const api = apiOf(...names)
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const SSE = { 'content-type': 'text/event-stream' }
@@ -58,7 +59,7 @@ t.test('a machine that tells nothing', async t => {
 t.test('requests are counted by slot, upstream and client', async t => {
   const remote = await fakeUpstream(t, ['gpt-9'])
   const gateway = await api(t, {
-    group: [...apiPlugins, text],
+    group: [...groupOf(...names), text],
     providers: [createFakeProviderPlugin()],
     files: { 'etc/svc/upstreams.toml': upstreamTable('cloud', remote.url) },
     onStart: ({ engine }) => engine.answer({ headers: SSE, chunks: chatStream(['a', 'b', 'c']) })
@@ -115,7 +116,7 @@ t.test('everything at once, and for Prometheus', async t => {
   const remote = await fakeUpstream(t, ['gpt-9'])
   const gateway = await api(t, {
     machine: { root },
-    group: [...apiPlugins, text],
+    group: [...groupOf(...names), text],
     files: { 'etc/svc/upstreams.toml': upstreamTable('cloud', remote.url) },
     onStart: ({ engine }) => engine.answer({ headers: SSE, chunks: chatStream(['a', 'b']) })
   })

@@ -5,7 +5,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { fakeUpstream, upstreamTable, type FakeUpstream } from '../../wire/fake-upstream.js'
-import { api, type Api } from './support.js'
+import { apiOf, type Api } from './support.js'
+
+const api = apiOf('api-status', 'api-upstreams', 'hub', 'remote-catalog')
 
 const KEY = 'sk-or-v1-very-secret'
 

@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
-import { api, type Answer, type Api } from '../support.js'
+import { apiOf, type Answer, type Api } from '../support.js'
 import { ANCHOR, engines, files } from './host.js'
+
+const api = apiOf('api-capabilities', 'capabilities', 'library')
 
 function start (t: Test, more: Record<string, string> = {}): Promise<Api> {
   return api(t, { providers: engines, files: { ...files, ...more } })

@@ -9,12 +9,18 @@ import ttsCpu from '../../../../plugins/providers/tts-cpu/index.js'
 import ttsGpu from '../../../../plugins/providers/tts-gpu/index.js'
 import { writeTree } from '../../../kernel/config/support.js'
 import { deviceNodesOf, type Recording } from '../../../kernel/hardware/machines/recording.js'
-import { api, apiPlugins, type Api, type ApiOptions } from '../support.js'
+import { api, groupOf, type Api, type ApiOptions } from '../support.js'
 
-/** The engines that come with the release; imagegen is one of `apiPlugins`. */
+/** The engines that come with the release; imagegen is one of `group`. */
 export const shippedEngines: readonly AnyPlugin[] = [llmServer, npuRt, sttEngine, ttsCpu, ttsGpu]
 
-/** The whole API with the engines of the release, on a machine that was recorded: its files, device nodes and nvidia-smi. */
+/** What shows a machine, and what chooses engines and models for it. */
+const group = groupOf(
+  'agent-personas', 'agents', 'api-backends', 'api-capabilities', 'api-config', 'api-hardware', 'api-install', 'api-services', 'api-slots',
+  'api-stacks', 'api-stats', 'capabilities', 'companions', 'hub', 'imagegen', 'library', 'pull', 'stack-catalog'
+)
+
+/** These with the engines of the release, on a machine that was recorded: its files, device nodes and nvidia-smi. */
 export async function apiOn (t: Test, machine: Recording, options: ApiOptions = {}): Promise<Api> {
   const { tree, nvidiaSmi } = machine
   const root = join(t.testdir(), 'machine')
@@ -28,7 +34,7 @@ export async function apiOn (t: Test, machine: Recording, options: ApiOptions = 
   return await api(t, {
     machine: { root, env: { PATH: bin } },
     deviceNodes: deviceNodesOf(machine),
-    group: apiPlugins,
+    group,
     providers: shippedEngines,
     ...options
   })

@@ -2,7 +2,9 @@ import { chmodSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } fro
 import { join } from 'node:path'
 import t from 'tap'
 import { AUTHORIZATION, FakeProxmox, TOKEN, type Mischief } from './fake-proxmox.js'
-import { api, refused, until, type Api } from '../support.js'
+import { apiOf, refused, until, type Api } from '../support.js'
+
+const api = apiOf('api-proxmox', 'api-settings', 'api-slots', 'api-stats')
 
 const PATH = '/api/settings/proxmox'
 const FILE = 'etc/svc/proxmox.json'

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import builtins from '../../../../plugins/index.js'
-import { api, openStream } from '../support.js'
+import { apiOf, openStream } from '../support.js'
+
+const api = apiOf('api-events', 'api-secrets', 'api-upstreams', 'remote-catalog')
 
 t.test('a secret is set and removed, and never shown', async t => {
   const gateway = await api(t, { files: { 'etc/svc/api.env': '# kept\nOLD_KEY="old-value"\n' } })

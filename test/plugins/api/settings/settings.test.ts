@@ -13,7 +13,9 @@ import { applyClassOf, settingKeys, settingsSchema, type SettingsSchema } from '
 import imagegen from '../../../../plugins/providers/imagegen/index.js'
 import library from '../../../../plugins/services/library/index.js'
 import updates from '../../../../plugins/services/updates/index.js'
-import { api, openStream } from '../support.js'
+import { api as wholeApi, apiOf, openStream } from '../support.js'
+
+const api = apiOf('api-settings', 'api-events', 'memory', 'memory-engine')
 
 const tuned = definePlugin({
   name: 'tuned',
@@ -27,7 +29,8 @@ const tuned = definePlugin({
 })
 
 t.test('settings are read without secrets, and a change keeps comments', async t => {
-  const gateway = await api(t, { svc: '# a comment\n[dispatcher]\nping_interval_s = 7\n' })
+  // all plugins: none of them tells an event of its own when settings change
+  const gateway = await wholeApi(t, { svc: '# a comment\n[dispatcher]\nping_interval_s = 7\n' })
   const { json } = await gateway.call('GET', '/api/settings')
   t.match(json, { slots: { autostart: false, idle_timeout_s: 300 }, dispatcher: { ping_interval_s: 7, hold_headers_s: 2 } })
   t.equal(json.server.port, 8080, 'what is configured')
@@ -112,7 +115,8 @@ t.test('reload tells what another writer changed', async t => {
 })
 
 t.test('the schema and the apply plan describe every setting', async t => {
-  const gateway = await api(t, { providers: [createFakeProviderPlugin(), tuned] })
+  // all plugins: what any of them adds to the schema must go together
+  const gateway = await wholeApi(t, { providers: [createFakeProviderPlugin(), tuned] })
   const schema = (await gateway.call('GET', '/api/settings/schema')).json
   t.match(schema.properties.slots.properties.idle_timeout_s, { type: 'integer', minimum: 0, default: 300, description: /Idle seconds/, apply_class: 'live' })
   t.match(schema.properties.plugins.properties.config.properties.tuned.properties, {

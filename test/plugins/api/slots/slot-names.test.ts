@@ -1,8 +1,9 @@
 import t from 'tap'
 import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
-import settings from '../../../../plugins/api/settings/index.js'
 import llmServer from '../../../../plugins/providers/llm-server/index.js'
-import { api, apiPlugins } from '../support.js'
+import { apiOf, groupOf } from '../support.js'
+
+const api = apiOf('api-slots')
 
 t.test('a chat template or a provider that nothing knows is told by the answer to the write', async t => {
   const gateway = await api(t, { providers: [createFakeProviderPlugin(), llmServer] })
@@ -31,7 +32,7 @@ t.test('forced multi-token prediction is refused where nothing can draft', async
 })
 
 t.test('every bounded setting keeps its bounds, and a refusal names them', async t => {
-  const gateway = await api(t, { group: [...apiPlugins, settings] })
+  const gateway = await api(t, { group: groupOf('api-settings', 'memory', 'memory-engine', 'updates') })
   const beyond: ReadonlyArray<readonly [table: string, key: string, refused: readonly unknown[], taken: readonly unknown[]]> = [
     ['slots', 'max_slots', [-1, 1.5], [0, 3]],
     ['slots', 'port_range_start', [1023, 65_536], [8082]],

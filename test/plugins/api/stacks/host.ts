@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { api, type Api, type ApiOptions } from '../support.js'
+import { apiOf, type Api, type ApiOptions } from '../support.js'
 import { engines, files as host } from '../capabilities/host.js'
 import { reservePorts } from '../../../ports.js'
 
@@ -38,6 +38,8 @@ export const CPU_ONLY: Readonly<Record<string, string>> = {
 export const { toml: PORT_POOL } = await reservePorts()
 
 export const DEVICE_NODES = ['/dev/dri/renderD128', '/dev/kfd', '/dev/accel/accel0']
+
+const api = apiOf('api-capabilities', 'api-profiles', 'api-slots', 'api-stacks', 'api-status', 'capabilities', 'library', 'stack-catalog')
 
 export function stacksApi (t: Test, more: Readonly<Record<string, string>> = {}, options: ApiOptions = {}): Promise<Api> {
   return api(t, { providers: engines, deviceNodes: DEVICE_NODES, svc: PORT_POOL, files: { ...files, ...more }, ...options })
