@@ -324,7 +324,12 @@ export async function speaksResponses (t: Test, url: string): Promise<void> {
   t.match(await client.responses.create({ model: 'agent' }).catch((error: unknown) => error), { status: 400, message: /input/ })
   const controller = new AbortController()
   const pending = client.responses.create({ model: 'endless', input: 'x', max_output_tokens: 1_000_000 }, { signal: controller.signal }).catch((error: unknown) => error)
-  setTimeout(() => controller.abort(), 100)
+  const isServed = async (): Promise<boolean> => {
+    const { requests } = await (await fetch(`${url}/api/requests`)).json() as { requests: Array<{ model: string, slot: string | null, surface: string }> }
+    return requests.some(({ model, slot, surface }) => model === 'endless' && surface === 'responses' && slot !== null)
+  }
+  while (!await isServed()) await new Promise(resolve => { setTimeout(resolve, 20) })
+  controller.abort()
   t.ok(await pending instanceof APIUserAbortError)
 }
 

@@ -281,7 +281,7 @@ t.test('a model brings the profile it prefers, when the slot is given that model
   t.equal(slots.config('agent').profile, null, 'who says what he wants gets it')
 })
 
-t.test('names that do not exist', async t => {
+t.test('every call about an unknown slot fails with slot.not_found', async t => {
   const { slots } = (await wireGateway(t)).gateway.inference()
   for (const [what, call] of Object.entries({
     status: () => slots.status('nobody'), metrics: () => slots.metrics('nobody'), config: () => slots.config('nobody'), resolved: () => slots.resolved('nobody'),

@@ -149,7 +149,7 @@ t.test('sweeping spares running writers, other files, and young files of places 
   t.equal(await sweepTempFiles(join(folder, 'none'), 0), 0)
 })
 
-t.test('the identity of a process', async t => {
+t.test('a reused pid counts as dead, and a process of another scope as unknown', async t => {
   const own = ownIdentity()
   t.same(parseToken(uniqueToken()), own)
   t.not(uniqueToken(), uniqueToken())

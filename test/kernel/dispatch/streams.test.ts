@@ -520,7 +520,7 @@ t.test('where a request stands is told from its fields and its slot, when somebo
   t.equal(requestView({ ...base, shared: { tokens: 9 } }, { agent: null, status: null, now: 0, startedAt: 0 }).tokens, 9, 'of the call that it shares')
 })
 
-t.test('the words of a cut-off', async t => {
+t.test('a reader that was cut off is told how far behind it was allowed to be', async t => {
   t.match(slowReader(4096 * 1024), { code: 'dispatch.slow_reader', message: /4096 KiB/ })
 })
 

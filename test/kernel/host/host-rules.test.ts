@@ -113,7 +113,7 @@ t.test('two plugins cannot claim the same route, tool, provider or code', async 
   }
 })
 
-t.test('the shape of what was imported', async t => {
+t.test('a module that is no plugin is refused with what is wrong in it', async t => {
   const good = definePlugin({ name: 'good', kind: 'routes', apiVersion: 1, register: () => {} })
   const like = (change: object): unknown => ({ default: definePlugin({ name: 'good', kind: 'routes', apiVersion: 1, register: () => {}, ...change } as never) })
   t.equal(checkPluginShape({ default: good }, 'good', null), good)

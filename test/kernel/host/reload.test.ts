@@ -104,7 +104,7 @@ t.test('plugins come and go; what runs goes on', async t => {
   t.match(await it.get('/api/test/ticks'), gone)
 })
 
-t.test('packages and descriptors on disk', async t => {
+t.test('reload loads packages that are newly allowed, retries failed ones and unloads those taken off the list', async t => {
   const it = await rig(t)
   const modules = join(it.home, 'var/lib/svc/plugins/node_modules')
   const install = async (name: string, code: string): Promise<void> => {

@@ -210,7 +210,7 @@ t.test('groups that the probe did not find are left out', async t => {
   t.same(groups, [44])
 })
 
-t.test('the nodes of a host', async t => {
+t.test('GPU and NPU device nodes are found below /dev, none where it is missing, null on macOS', async t => {
   const root = t.testdir({
     kfd: '', null: '', nvidia0: '', nvidiactl: '', dri: { 'renderD128': '', 'card0': '', 'by-path': {} }, accel: { accel0: '' }
   })

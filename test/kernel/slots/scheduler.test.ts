@@ -116,7 +116,7 @@ function outcome (core: ScheduledSlot, input: SlotInput): string | undefined {
   return [next.state, ...next.inFlight > 0 ? [`${next.inFlight} in flight`] : [], ...inLine, ...effects.map(nameOf)].join(', ') + told
 }
 
-t.test('every input in every state', async t => {
+t.test('a slot answers each input in each state as the decision table says', async t => {
   t.strictSame(Object.keys(decisions), Object.keys(states), 'the table has every state')
   for (const [name, core] of Object.entries(states)) {
     for (const [what, input] of Object.entries(inputsFor(core))) {

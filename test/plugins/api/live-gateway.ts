@@ -95,11 +95,14 @@ export async function live (t: Test, { svc = '', files = {}, plugins: more = [],
   })
 }
 
+/** Turns of the event loop in which everything that waits for no timer goes on. */
+const TURNS = 50
+
 /** Whether a promise has settled once everything that can go on did so. */
 export async function settled (promise: Promise<unknown>): Promise<boolean> {
   let done = false
   promise.then(() => { done = true }, () => { done = true })
-  await new Promise(resolve => { setTimeout(resolve, 20) })
+  for (let n = 0; n < TURNS && !done; n++) await new Promise(resolve => { setImmediate(resolve) })
   return done
 }
 

@@ -109,7 +109,7 @@ t.test('unknown paths are a 404 and other methods a 405', async t => {
   }
 })
 
-t.test('the Host and Origin guards', async t => {
+t.test('foreign Host names get 421 and foreign origins 403; allowed ones pass, with CORS headers', async t => {
   const gateway = await wireGateway(t, { svc: '[server]\nallowed_hosts = ["gateway.lan"]\nallowed_origins = ["https://app.example"]\n' })
   const { port } = new URL(gateway.baseUrl)
   const hosts: Array<[string, number]> = [

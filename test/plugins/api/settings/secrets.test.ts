@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import builtins from '../../../../plugins/index.js'
 import { apiOf, openStream } from '../support.js'
@@ -173,7 +173,7 @@ t.test('a secret is nowhere but in its file', async t => {
     if (methods.get === undefined) continue
     const address = path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => names[key] ?? 'x')
     const isStream = JSON.stringify(methods.get).includes('text/event-stream')
-    const text = isStream ? await beginning(gateway.baseUrl + address) : await (await send('GET', address)).text()
+    const text = isStream ? await beginning(t, gateway.baseUrl, address) : await (await send('GET', address)).text()
     asked++
     telling.push(...forms.filter(form => text.includes(form)).map(() => `GET ${address}`))
   }
@@ -190,19 +190,35 @@ t.test('a secret is nowhere but in its file', async t => {
   t.ok(existsSync(join(gateway.home, 'var/lib/svc/svc.db')))
 })
 
-/** What a stream begins with. */
-async function beginning (url: string): Promise<string> {
+/** Streams in which nothing has happened here. */
+const QUIET = ['/api/agent/approvals/events', '/api/mcp/stream', '/api/plugins/agent/log', '/api/slots/agent/logs/stream']
+
+/** What the streams of what was written down must have reached. */
+const REACHED: Readonly<Record<string, string>> = {
+  '/api/activity/stream': 'slot.careless', '/api/events/stream': 'test.careless', '/api/journal/stream': 'test.careless'
+}
+
+/** What a stream begins with, with all that happened before; a refusal as a whole. */
+async function beginning (t: Test, base: string, address: string): Promise<string> {
   const controller = new AbortController()
-  const response = await fetch(url, { signal: controller.signal })
+  const query = address === '/api/events/stream' ? '?since=0' : ''
+  const response = await fetch(base + address + query, { signal: controller.signal })
+  if (response.status !== 200) return await response.text()
   const reader = response.body!.getReader()
+  const isQuiet = QUIET.includes(address)
+  const timer = isQuiet ? setTimeout(() => controller.abort(), 100) : null
   let text = ''
-  const timer = setTimeout(() => controller.abort(), 100)
   try {
-    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) text += Buffer.from(piece.value).toString()
-  } catch {
-    // cut off, as intended
-  } finally {
-    clearTimeout(timer)
+    while (isQuiet || !text.includes(REACHED[address] ?? '\n\n') || !text.endsWith('\n\n')) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += Buffer.from(value).toString()
+    }
+  } catch (error) {
+    if (!controller.signal.aborted) throw error
   }
+  if (timer !== null) clearTimeout(timer)
+  controller.abort()
+  if (!isQuiet) t.match(text, REACHED[address] ?? /\n\n$/, `${address} has told something`)
   return text
 }

@@ -64,7 +64,7 @@ prove('dispatcher.prefetch_parallel_cap', async t => {
   const models = gateway.fetch('/v1/models')
   for (let n = 0; n < 3; n++) {
     await until(() => server.sockets.length > 0, 'the next upstream is asked')
-    await new Promise(resolve => { setTimeout(resolve, 30) })
+    t.notOk(await settled(models), 'the list waits')
     t.equal(server.sockets.length, 1, 'one at a time')
     server.answer(['m'])
   }

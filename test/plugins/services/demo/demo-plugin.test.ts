@@ -55,13 +55,13 @@ t.test('it leaves alone what is there', async t => {
     await (await gatewayAt(t, home)).close()
     t.same(await slotFiles(home), ['other.toml'])
   })
-  await t.test('a slot that is broken', async t => {
+  await t.test('a broken slot file is left as it is', async t => {
     const home = t.testdir({ etc: { svc: { slots: { 'agent.toml': 'device = "toaster"\n' } } } })
     await (await gatewayAt(t, home)).close()
     t.equal(await readFile(join(home, 'etc/svc/slots/agent.toml'), 'utf8'), 'device = "toaster"\n')
     t.same(await slotFiles(home), ['agent.toml'])
   })
-  await t.test('a file of the same name', async t => {
+  await t.test('a user\'s file with the demo model\'s name is not overwritten', async t => {
     const home = t.testdir({ var: { lib: { svc: { models: { 'svc-demo.gguf': 'mine' } } } } })
     await (await gatewayAt(t, home)).close()
     t.equal(await readFile(join(store(home), 'svc-demo.gguf'), 'utf8'), 'mine')

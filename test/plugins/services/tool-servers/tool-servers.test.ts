@@ -19,6 +19,7 @@ import { connect } from '../../../../plugins/services/tool-servers/connection.js
 import { ServerLog } from '../../../../plugins/services/tool-servers/server-log.js'
 import { spawnSvc } from '../../../cli/support.js'
 import { testEngine } from '../../../kernel/runtime/engines.js'
+import { until } from '../../api/support.js'
 import { hosted, oddServer, record } from './hosted.js'
 import { npmRegistry, wheelFolder } from './packages.js'
 
@@ -197,9 +198,20 @@ t.test('what one of several servers does otherwise is its own affair', async t =
 
 t.test('a server is started once for all who wait, stopped when it is idle, and listed all the same', async t => {
   const starts = join(t.testdir(), 'starts')
-  const gateway = await hosted(t, { odd: record([], `idle_stop_s = 1\n[env]\nSTARTS = "${starts}"\n`) })
+  const real = createSystemClock()
+  // the idle timer alone ends when the test says so
+  let endIdle: (() => void) | null = null
+  const setTimer: typeof real.setTimer = (ms, fire) => {
+    if (ms !== 777_000) return real.setTimer(ms, fire)
+    endIdle = fire
+    return { cancel: () => { endIdle = null } }
+  }
+  const clock = { now: () => real.now(), monotonic: () => real.monotonic(), setTimer }
+  const gateway = await hosted(t, { odd: record([], `idle_stop_s = 777\n[env]\nSTARTS = "${starts}"\n`) }, { clock })
   const count = (): number => readFileSync(starts, 'utf8').trim().split('\n').length
   await gateway.reaches('odd', 'running')
+  await until(() => endIdle !== null, 'it is idle')
+  endIdle!()
   await gateway.reaches('odd', 'stopped')
   t.equal(count(), 1)
   t.ok(gateway.catalogue.find('odd', 'echo'))
