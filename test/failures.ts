@@ -206,7 +206,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A container does not see the GPU, and its engine silently takes the CPU.',
     shownBy: {
       'kernel/runtime/gpu-visibility.test.ts': ['what a device needs, in a container and as a process', 'a device that is not there is an error that says what is'],
-      'kernel/runtime/docker/docker-create.test.ts': ['groups and SELinux by engine', 'an engine that would leave the GPU out without a word'],
+      'kernel/runtime/docker/docker-create.test.ts': ['rootless Podman keeps its groups by annotation, and SELinux labels are switched off for mounts alone', 'an engine that would leave the GPU out without a word'],
       'cli/home/doctor.test.ts': ['doctor judges each fact it gathered, and says what to do about it']
     },
     why: 'All before the start is shown. Whether an engine then offloads its layers needs a machine with a GPU.'

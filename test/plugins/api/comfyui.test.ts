@@ -357,7 +357,7 @@ t.test('an image slot that shares no GPU, and none at all', async t => {
   t.equal((await none.call('POST', '/render/cancel')).status, 202, 'nothing to cancel')
 })
 
-t.test('the rule of the engine\'s state', async t => {
+t.test('the image engine is generating only while a job runs', async t => {
   const cases = [[true, 2, 'running', 'generating'], [true, 0, 'running', 'running'], [false, 0, 'running', 'starting'], [false, 0, 'exited', 'stopped'],
     [false, 0, 'absent', 'stopped']] as const
   for (const [reachable, running, container, expected] of cases) t.equal(engineState(reachable, running, container), expected)

@@ -81,7 +81,7 @@ t.test('the host\'s network publishes nothing', async t => {
   t.match(body.Labels, { 'svc.port': '8081' }, 'the label tells the port to the next gateway')
 })
 
-t.test('groups and SELinux by engine', async t => {
+t.test('rootless Podman keeps its groups by annotation, and SELinux labels are switched off for mounts alone', async t => {
   const mounts = [{ source: '/m', target: '/m', readOnly: true }]
   const cases: readonly (readonly [string, Partial<ContainerForm>, Partial<EngineFacts>, object])[] = [
     ['rootless Podman', { groups: [110] }, { kind: 'podman', rootless: true },

@@ -96,7 +96,7 @@ t.test('a swap as it happens', async t => {
   t.match((await gateway.engine()).loads, ['gemma3:4b'])
 })
 
-t.test('what there is to run', async t => {
+t.test('what the engine of the NPU has fetched is listed as installed', async t => {
   const gateway = await npuGateway(t, { plugins })
   const before = await get(gateway, '/api/slots/flm/models')
   t.match(before.models.find(({ model }: { model: string }) => model === 'llama3.2:1b'), { installed: false, capabilities: ['chat'], family: 'llama3.2', size_gb: 1 })

@@ -54,7 +54,7 @@ t.test('invalid, duplicate and built-in stacks are refused with their code', asy
   t.equal(await gateway.file('etc/svc/stacks.toml'), before)
 })
 
-t.test('from one host to another', async t => {
+t.test('an exported stack has no path and no secret, and its import on another host says what is missing there', async t => {
   const here = await stacksApi(t, { 'etc/svc/api.env': 'LAB_KEY="very-secret-word"\n' })
   const slots = [
     { slot: 'agent', model: '/home/me/model.gguf', server_extra_args: '-fa on --lora /home/me/l.bin --api-key sk-12345678901', profile: 'mine' },

@@ -64,7 +64,7 @@ t.test('a download that is not complete is not listed', async t => {
   t.equal(new Set(list.map(({ id }) => id)).size, list.length)
 })
 
-t.test('what a slot may say', async t => {
+t.test('a slot of the NPU with a model that cannot chat, or with every switch off, is refused', async t => {
   const problem = (config: SlotConfigInput): string | null => provider.slotProblem!(slotOf({ device: 'npu', ...config }), null, { device: 'npu', model: null })
   t.equal(problem({ model: { default: 'gemma3:4b' } }), null)
   t.match(problem({ model: { default: 'whisper-v3:turbo' } }), /is not a chat model.*\[npu\]/)

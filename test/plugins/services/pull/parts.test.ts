@@ -271,7 +271,7 @@ t.test('the rate is measured, progress is thinned out, and pulls wait in line', 
   t.same(order, ['second'])
 })
 
-t.test('rows of jobs and of models', async t => {
+t.test('a pull adds up over its files, and the row of its model keeps what its owner wrote', async t => {
   const file = { hf_filename: 'a.gguf', kind: 'model', dest: '/m/a.gguf', staging: '/m/.tmp', key: 'k', size: 100, sha256: 'x', gitSha1: null, checked: null }
   const record = hubRecordSchema.parse({ repo: 'o/r', commit: 'c', files: [file, { ...file, hf_filename: 'p.gguf', kind: 'mmproj', dest: '/m/p.gguf', size: 10 }], origin: 'curated', bytes: 30 })
   const job = {
